@@ -136,24 +136,21 @@ async def test_plan_options_reach_the_engine(engine: Engine, tmp_path: Path) -> 
     folder, plan = tmp_path / "root", tmp_path / "plan"
     write_root(folder, ROOT)
     (tmp_path / "size.tfvars").write_text('size = "5G"\n')
-    workdir = workdir_in(engine, folder, variables={"password": SECRET})
-    files = tofu.PlanOptions(var_files=(tmp_path / "size.tfvars",), parallelism=2)
+    files = (tmp_path / "size.tfvars",)
+    workdir = workdir_in(engine, folder, variables={"password": SECRET}, var_files=files)
     await tofu.init(workdir)
-    await tofu.plan(workdir, plan, options=files)
+    await tofu.plan(workdir, plan, options=tofu.PlanOptions(parallelism=2))
     await tofu.apply(workdir, plan, parallelism=2)
 
     replaced: list[events.Event] = []
     forced = tofu.PlanOptions(
-        var_files=files.var_files,
-        replace=("terraform_data.guest",),
-        targets=("terraform_data.guest",),
-        refresh=False,
+        replace=("terraform_data.guest",), targets=("terraform_data.guest",), refresh=False
     )
     await tofu.plan(workdir, plan, options=forced, emit=replaced.append)
     changes = [event for event in replaced if isinstance(event, events.ResourcePlanned)]
     assert [(change.address, change.action) for change in changes] == [("terraform_data.guest", "replace")]
 
-    only = tofu.PlanOptions(var_files=files.var_files, mode=tofu.PlanMode.REFRESH_ONLY)
+    only = tofu.PlanOptions(mode=tofu.PlanMode.REFRESH_ONLY)
     outcome = (await tofu.plan(workdir, plan, options=only)).outcome
     assert outcome is tofu.PlanOutcome.NO_CHANGES
 

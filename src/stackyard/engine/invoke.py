@@ -14,11 +14,13 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import StackyardError
 from stackyard.engine import failures, ui
+from stackyard.engine.var_files import open_var_files
 from stackyard.engine.version import EngineBrokenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.engine.var_files import OpenVarFiles
     from stackyard.engine.workdir import Workdir
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "lock_wait",
     "name",
     "read_document",
+    "read_findings",
     "read_lines",
     "run_silent",
     "run_stream",
@@ -75,8 +78,10 @@ async def run_stream(
     """
     workdir = answer.workdir
     command = _command(workdir, verb, ("-json", *args), reads=False)
-    # However much it reports, nothing may stop an apply for that: each message is read and let go.
-    completed = await _run(workdir, verb, dataclasses.replace(command, keeps_output=False), answer)
+    with open_var_files(workdir, verb) as answer.var_files:
+        # However much it reports, nothing may stop an apply for that: each message is read and let go.
+        command = dataclasses.replace(_with_values(command, verb, answer.var_files), keeps_output=False)
+        completed = await _run(workdir, verb, command, answer)
     answer.status = completed.returncode
     said = "\n".join(answer.stray)
     if answer.status not in accepted:
@@ -95,17 +100,39 @@ async def read_document(
         EngineBrokenError: It printed something else.
         EngineTimeoutError: It took too long.
     """
-    completed = await _run(workdir, verb, _command(workdir, verb, ("-json", *args), reads=True))
+    return (await _read_document(workdir, verb, args, accepted))[0]
+
+
+async def read_findings(
+    workdir: Workdir, verb: str, *, accepted: tuple[int, ...] = (0,)
+) -> tuple[failures.Finding, ...]:
+    """Run a verb whose one JSON object lists diagnostics.
+
+    Raises:
+        TofuError: It failed.
+        EngineBrokenError: It printed something else.
+        KeyError: It printed an object without diagnostics.
+    """
+    document, var_files = await _read_document(workdir, verb, (), accepted)
+    return tuple(ui.read_finding(workdir, found, var_files) for found in document["diagnostics"])
+
+
+async def _read_document(
+    workdir: Workdir, verb: str, args: tuple[str, ...], accepted: tuple[int, ...]
+) -> tuple[Mapping[str, Any], OpenVarFiles]:
+    completed, var_files = await _run_text(
+        workdir, verb, _command(workdir, verb, ("-json", *args), reads=True)
+    )
     try:
         document = parse_json(completed.stdout, LARGE)
     except JsonError:
         document = None
-    said = workdir.redactor(completed.stderr)
+    said = workdir.redactor(var_files.translate(completed.stderr))
     if completed.returncode not in accepted or (completed.returncode != 0 and not isinstance(document, dict)):
         raise _failure(workdir, verb, completed, said, failures.read_text(said))
     if not isinstance(document, dict):
         raise _make_broken_error(workdir, verb, "no JSON object, or one that is cut off", said)
-    return document
+    return document, var_files
 
 
 async def read_lines(workdir: Workdir, verb: str, args: tuple[str, ...] = ()) -> str:
@@ -115,8 +142,8 @@ async def read_lines(workdir: Workdir, verb: str, args: tuple[str, ...] = ()) ->
         TofuError: It failed.
         EngineTimeoutError: It took too long.
     """
-    completed = await _run(workdir, verb, _command(workdir, verb, args, reads=True))
-    _raise_text_failure(workdir, verb, completed)
+    completed, var_files = await _run_text(workdir, verb, _command(workdir, verb, args, reads=True))
+    _raise_text_failure(workdir, verb, completed, var_files)
     return completed.stdout
 
 
@@ -129,8 +156,9 @@ async def run_silent(
         TofuError: It failed.
         EngineTimeoutError: It took too long.
     """
-    completed = await _run(workdir, verb, _command(workdir, verb, args, reads=False, stdin=stdin))
-    _raise_text_failure(workdir, verb, completed)
+    command = _command(workdir, verb, args, reads=False, stdin=stdin)
+    completed, var_files = await _run_text(workdir, verb, command)
+    _raise_text_failure(workdir, verb, completed, var_files)
 
 
 def _command(
@@ -149,6 +177,20 @@ def _command(
     )
 
 
+def _with_values(command: process.Command, verb: str, var_files: OpenVarFiles) -> process.Command:
+    """Return a command that also gets the variables files; options come before what they do not belong to."""
+    options = 1 + len(verb.split())
+    argv = (*command.argv[:options], *var_files.arguments, *command.argv[options:])
+    return dataclasses.replace(command, argv=argv, pass_fds=var_files.descriptors)
+
+
+async def _run_text(
+    workdir: Workdir, verb: str, command: process.Command
+) -> tuple[process.Completed, OpenVarFiles]:
+    with open_var_files(workdir, verb) as var_files:
+        return await _run(workdir, verb, _with_values(command, verb, var_files)), var_files
+
+
 async def _run(
     workdir: Workdir, verb: str, command: process.Command, on_line: process.OnLine | None = None
 ) -> process.Completed:
@@ -163,9 +205,11 @@ async def _run(
         raise EngineBrokenError(err.detail) from err
 
 
-def _raise_text_failure(workdir: Workdir, verb: str, completed: process.Completed) -> None:
+def _raise_text_failure(
+    workdir: Workdir, verb: str, completed: process.Completed, var_files: OpenVarFiles
+) -> None:
     if completed.returncode != 0:
-        said = workdir.redactor(completed.stderr)
+        said = workdir.redactor(var_files.translate(completed.stderr))
         raise _failure(workdir, verb, completed, said, failures.read_text(said))
 
 

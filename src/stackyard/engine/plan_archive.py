@@ -13,27 +13,51 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.engine.protobuf import read_fields
 from stackyard.provider import values
-from stackyard.provider.schema import Nesting
+from stackyard.provider.schema import Attribute, Block, Nesting, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stackyard.engine.protobuf import Fields
-    from stackyard.provider.schema import Attribute, Block, Nested, Schema
+    from stackyard.provider.schema import Nested
 
 __all__ = ["read_archive"]
 
 _ENTRY = "tfplan"
 # The version of the format, and the versions of OpenTofu with which it was compared with `tofu show`.
 _FORMAT = 3
+_REFRESH_ONLY = 2
 _KNOWN_ENGINES = re.compile(r"1\.1[0-2]\.\d+")
-_RESOURCE = re.compile(r"([a-z0-9_]+)\.([A-Za-z0-9_-]+)")
+# The key of an instance: `[0]`, `["a"]`.
+_KEY = r'(?:\[(?:\d+|"(?:[^"\\]|\\.)*")\])?'
+_RESOURCE = re.compile(
+    rf"(?P<module>(?:module\.[\w-]+{_KEY}\.)*)(?P<data>data\.)?(?P<type>\w+)\.(?P<name>[\w-]+){_KEY}"
+)
 
 # Fields of the messages: the plan, a change of a resource, the change itself, and what is inside of those.
-_VERSION, _CHANGES, _DRIFT, _ENGINE, _ERRORED = 1, 3, 18, 14, 20
-_ADDRESS, _OLD_ADDRESS, _DEPOSED, _CHANGE, _REPLACED_BY, _REASON = 13, 14, 7, 9, 11, 12
+_VERSION, _CHANGES, _DRIFT, _ENGINE, _ERRORED, _MODE = 1, 3, 18, 14, 20, 17
+_ADDRESS, _OLD_ADDRESS, _DEPOSED, _CHANGE, _REPLACED_BY, _REASON, _PROVIDER = 13, 14, 7, 9, 11, 12, 8
 _ACTION, _VALUES, _SECRETS_BEFORE, _SECRETS_AFTER, _IMPORTING = 1, 2, 3, 4, 5
 _ATTRIBUTE, _ELEMENT = 1, 2
+
+# The provider whose schemas are given, and the one that every engine has inside.
+_PROXMOX = '/bpg/proxmox"]'
+_BUILT_IN = 'provider["terraform.io/builtin/terraform"]'
+# The type of an attribute that takes any value: such a value comes with its own type.
+_ANY = "dynamic"
+_BUILT_IN_SCHEMAS = {
+    "terraform_data": Schema(
+        version=0,
+        block=Block(
+            attributes={
+                "id": Attribute(type="string", computed=True),
+                "input": Attribute(type=_ANY, optional=True),
+                "output": Attribute(type=_ANY, computed=True),
+                "triggers_replace": Attribute(type=_ANY, optional=True),
+            }
+        ),
+    )
+}
 
 # What happens, in the words of `tofu show`, and which of the two sides the values are.
 _BOTH, _ONLY_AFTER, _ONLY_BEFORE = (0, 1), (None, 0), (0, None)
@@ -71,7 +95,7 @@ def read_archive(data: bytes, schemas: Mapping[str, Schema]) -> Mapping[str, Any
 
     Args:
         data: The archive, decrypted.
-        schemas: What resources look like, by type.
+        schemas: What the resources of bpg/proxmox look like, by type.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -79,10 +103,11 @@ def read_archive(data: bytes, schemas: Mapping[str, Schema]) -> Mapping[str, Any
         is_known = plan.number(_VERSION) == _FORMAT and _KNOWN_ENGINES.fullmatch(plan.text(_ENGINE))
         if not is_known or plan.number(_ERRORED):
             return None
-        return {
-            "resource_changes": _resources(plan.parts(_CHANGES), schemas),
-            "resource_drift": _resources(plan.parts(_DRIFT), schemas),
-        }
+        drift = _resources(plan.parts(_DRIFT), schemas)
+        if plan.number(_MODE) != _REFRESH_ONLY:
+            # What has only another address is among the changes.
+            drift = [one for one in drift if one["change"]["actions"] != ["no-op"]]
+        return {"resource_changes": _resources(plan.parts(_CHANGES), schemas), "resource_drift": drift}
     except (_UnknownFormError, ValueError, KeyError, zipfile.BadZipFile):
         return None
 
@@ -91,24 +116,27 @@ def _resources(messages: Sequence[bytes], schemas: Mapping[str, Schema]) -> list
     found = []
     for message in messages:
         fields = read_fields(message)
-        if not fields.text(_ADDRESS).startswith("data."):
-            found.append(_resource(fields, schemas))
+        named = _RESOURCE.fullmatch(fields.text(_ADDRESS))
+        if named is None:
+            raise _UnknownFormError
+        if not named["data"]:
+            found.append(_resource(fields, named, schemas))
     return found
 
 
-def _resource(fields: Fields, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def _resource(fields: Fields, named: re.Match[str], schemas: Mapping[str, Schema]) -> dict[str, Any]:
     address, old_address = fields.text(_ADDRESS), fields.text(_OLD_ADDRESS)
-    named = _RESOURCE.fullmatch(address)
     change = fields.part(_CHANGE)
-    if named is None or named[1] not in schemas or change is None or fields.text(_DEPOSED):
+    if change is None or fields.text(_DEPOSED):
         raise _UnknownFormError
+    block = _find_schema(fields.text(_PROVIDER), named["type"], schemas).block
     reason = fields.number(_REASON)
     document = {
         "address": address,
         "mode": "managed",
-        "type": named[1],
-        "name": named[2],
-        "change": _change(read_fields(change), fields, schemas[named[1]].block),
+        "type": named["type"],
+        "name": named["name"],
+        "change": _change(read_fields(change), fields, block),
     }
     if _REASONS[reason] is not None:
         document["action_reason"] = _REASONS[reason]
@@ -117,9 +145,19 @@ def _resource(fields: Fields, schemas: Mapping[str, Schema]) -> dict[str, Any]:
     return document
 
 
+def _find_schema(provider: str, kind: str, schemas: Mapping[str, Schema]) -> Schema:
+    """Return what a resource looks like; other providers may have types of the same name."""
+    if provider.endswith(_BUILT_IN):
+        return _BUILT_IN_SCHEMAS[kind]
+    # One that has an alias in the configuration has that behind its address.
+    if _PROXMOX not in provider:
+        raise _UnknownFormError
+    return schemas[kind]
+
+
 def _change(change: Fields, fields: Fields, block: Block) -> dict[str, Any]:
     actions, sides = _ACTIONS[change.number(_ACTION)]
-    given = [values.decode(read_fields(part).part(1) or b"\xc0") for part in change.parts(_VALUES)]
+    given = [_decode(part, block) for part in change.parts(_VALUES)]
     before, after = (None if side is None else given[side] for side in sides)
     document = {
         "actions": actions,
@@ -135,6 +173,24 @@ def _change(change: Fields, fields: Fields, block: Block) -> dict[str, Any]:
     if importing is not None:
         document["importing"] = {"id": read_fields(importing).text(1)}
     return document
+
+
+def _decode(message: bytes, block: Block) -> Any:
+    """Return the values of a resource, those of any type without the type that they come with."""
+    value = values.decode(read_fields(message).part(1) or b"\xc0")
+    free = [name for name, one in block.attributes.items() if one.type == _ANY]
+    if not free or not isinstance(value, dict):
+        return value
+    return {**value, **{name: _without_type(value.get(name)) for name in free}}
+
+
+def _without_type(value: Any) -> Any:
+    # Nothing, and what is not known at all, have no type.
+    if value is None or value is values.UNKNOWN:
+        return value
+    if not isinstance(value, list) or len(value) != 2:
+        raise _UnknownFormError
+    return value[1]
 
 
 def _drop_unknown(value: Any) -> Any:

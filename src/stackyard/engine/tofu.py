@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import directories, events
 from stackyard.base.errors import FileError
-from stackyard.engine import invoke, ui
+from stackyard.engine import invoke
 from stackyard.engine.errored import keep_errored_state, refuse_errored_state
 from stackyard.engine.failures import StateNotSavedError
 from stackyard.engine.version import EngineBrokenError
@@ -97,7 +97,6 @@ class PlanOptions:
         refresh: Whether to read the real resources first.
         targets: Plan for these addresses and what they depend on, nothing else.
         replace: Replace these instances even where nothing about them changed.
-        var_files: Files with values of input variables.
         parallelism: How many operations at once; the engine's own number when absent.
         passed_on: More arguments, as the user gave them.
     """
@@ -106,7 +105,6 @@ class PlanOptions:
     refresh: bool = True
     targets: tuple[str, ...] = ()
     replace: tuple[str, ...] = ()
-    var_files: tuple[Path, ...] = ()
     parallelism: int | None = None
     passed_on: tuple[str, ...] = ()
 
@@ -193,11 +191,11 @@ async def validate(workdir: Workdir) -> tuple[Diagnostic, ...]:
     Raises:
         TofuError: It could not be checked.
     """
-    document = await invoke.read_document(workdir, "validate", accepted=(0, 1))
     try:
-        return tuple(ui.read_finding(workdir, found).diagnostic() for found in document["diagnostics"])
+        found = await invoke.read_findings(workdir, "validate", accepted=(0, 1))
     except (KeyError, TypeError, AttributeError) as err:
         raise _unknown_form(workdir, "validate") from err
+    return tuple(finding.diagnostic() for finding in found)
 
 
 async def plan(
@@ -315,7 +313,6 @@ def _from_anywhere(path: Path) -> str:
 def _plan_args(options: PlanOptions) -> list[str]:
     args = [f"-target={address}" for address in options.targets]
     args += [f"-replace={address}" for address in options.replace]
-    args += [f"-var-file={_from_anywhere(path)}" for path in options.var_files]
     if options.mode is not PlanMode.NORMAL:
         args.append(f"-{options.mode.value}")
     if not options.refresh:
@@ -330,7 +327,7 @@ def _require_content(workdir: Workdir, path: Path) -> None:
         raise EngineBrokenError(f"{invoke.name(workdir, 'plan')} ended well but wrote no plan.")
 
 
-def _diagnostics(answer: ui.Stream) -> tuple[Diagnostic, ...]:
+def _diagnostics(answer: invoke.Answer) -> tuple[Diagnostic, ...]:
     return tuple(finding.diagnostic() for finding in answer.findings)
 
 

@@ -29,6 +29,7 @@ from stackyard.base.events import (
     ResourcePlanned,
 )
 from stackyard.engine.failures import Finding
+from stackyard.engine.var_files import NO_VAR_FILES, OpenVarFiles
 
 if TYPE_CHECKING:
     from stackyard.engine.workdir import Workdir
@@ -56,6 +57,7 @@ class Stream:
 
     Attributes:
         workdir: Where the engine runs.
+        var_files: The variables files that it was given, by the names that it uses for them.
         findings: Every diagnostic so far.
         spoke: Whether a message of the engine was seen.
         counted: The last totals.
@@ -66,7 +68,7 @@ class Stream:
     def __init__(self, workdir: Workdir, emit: Emit) -> None:
         self.workdir = workdir
         self._emit = emit
-        self._redact = workdir.redactor
+        self.var_files = NO_VAR_FILES
         self._source = workdir.engine.flavour.value
         self.findings: list[Finding] = []
         self.spoke = False
@@ -96,7 +98,12 @@ class Stream:
         self.spoke = True
         self._read(message)
 
+    def _redact(self, text: str) -> str:
+        return self.workdir.redactor(self.var_files.translate(text))
+
     def _read_stray(self, line: str, level: LogLevel) -> None:
+        if self.var_files.quotes(line):
+            return
         if line.startswith("{") and len(line) > _CUT_OFF_CHARACTERS:
             # A message that is cut off may hold part of a state; its text and time come first and are enough.
             line = line[:_CUT_OFF_CHARACTERS] + "…"
@@ -121,7 +128,7 @@ class Stream:
         self._log(text)
 
     def _read_diagnostic(self, message: Message) -> None:
-        self._emit_diagnostic(read_finding(self.workdir, message["diagnostic"]))
+        self._emit_diagnostic(read_finding(self.workdir, message["diagnostic"], self.var_files))
 
     def _read_planned_change(self, message: Message) -> None:
         change = message["change"]
@@ -178,20 +185,20 @@ class Stream:
             self._emit(LogLine(level=level, source=self._source, text=self._redact(text)))
 
 
-def read_finding(workdir: Workdir, diagnostic: Message) -> Finding:
-    """Read a structured diagnostic, masking secrets.
+def read_finding(workdir: Workdir, diagnostic: Message, var_files: OpenVarFiles = NO_VAR_FILES) -> Finding:
+    """Read a structured diagnostic, masking secrets; what it quotes of a file is left out.
 
     Raises:
         KeyError: It has no summary.
     """
     address = diagnostic.get("address")
-    where = _read_place(workdir, diagnostic.get("range"))
+    where = var_files.locate(_read_place(workdir, diagnostic.get("range")))
     if workdir.locate is not None:
         where = workdir.locate(where, None if not address else str(address))
     return Finding(
         severity=Severity.WARNING if diagnostic.get("severity") == "warning" else Severity.ERROR,
-        summary=workdir.redactor(str(diagnostic["summary"])),
-        detail=workdir.redactor(str(diagnostic.get("detail") or "")),
+        summary=workdir.redactor(var_files.translate(str(diagnostic["summary"]))),
+        detail=workdir.redactor(var_files.translate(str(diagnostic.get("detail") or ""))),
         where=where,
         address=workdir.redactor(str(address)) if address else None,
     )

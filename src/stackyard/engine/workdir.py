@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from stackyard.base.errors import Location
     from stackyard.engine.version import Engine
+    from stackyard.secrets.var_file import PrivateVarFile
 
 __all__ = ["Limits", "Workdir"]
 
@@ -53,6 +54,8 @@ class Workdir:
         folder: The folder of the root module.
         environment: What the engine and its providers get besides the user's session: credentials, for one.
         variables: Values of input variables; they travel in the environment.
+        var_files: Files with values of input variables, in the order in which the last one wins. A private
+            one reaches the engine through a descriptor, and is neither a file nor an argument.
         redactor: Hides secrets in events and errors.
         reattach: The JSON of providers that run already (`TF_REATTACH_PROVIDERS`).
         data_dir: Where the engine keeps its own files; `.terraform` in the folder when absent.
@@ -66,6 +69,7 @@ class Workdir:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, input_variables.Value] = field(default_factory=dict)
+    var_files: tuple[Path | PrivateVarFile, ...] = ()
     redactor: Redactor = NOTHING_SECRET
     reattach: str | None = None
     data_dir: Path | None = None

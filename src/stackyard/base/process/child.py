@@ -45,7 +45,7 @@ class Child:
         command: What to start.
         on_line: Called with each line as it comes.
         on_bytes: Called with all of the standard output as it comes, which is then not cut into lines.
-        inherited: Descriptors of ours that it has too.
+        inherited: Descriptors of ours that it has too, besides those of the command.
 
     Raises:
         OSError: The system refuses to start it.
@@ -69,7 +69,7 @@ class Child:
         )
         self.stderr = Lines(command, Stream.STDERR, on_line)
         self._is_gone = False
-        self._program = _start(command, inherited)
+        self._program = _start(command, (*command.pass_fds, *inherited))
         self._ending: int | None = None
         self._watch_for_the_end()
         self._outputs: dict[IO[bytes], ProcessOutput] = {}

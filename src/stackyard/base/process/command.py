@@ -70,6 +70,7 @@ class Command:
         keeps_output: Whether what it wrote is in `Completed`; a reader of its lines may be enough.
         ends_with_us: Whether it is asked to stop when we are killed; one that ends soon anyway starts faster
             without.
+        pass_fds: Descriptors of ours that it has under the same numbers.
         redactor: Hides secrets in errors. Lines and outputs are passed on as they are.
     """
 
@@ -82,6 +83,7 @@ class Command:
     output_limit_bytes: int = 64 * 2**20
     keeps_output: bool = True
     ends_with_us: bool = True
+    pass_fds: tuple[int, ...] = ()
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
 
     @property
