@@ -11,7 +11,7 @@ from stackyard.base.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
-__all__ = ["engine_arguments", "names_stacks", "refuse_stack_options", "select_options", "selects_stacks"]
+__all__ = ["checkout_option", "engine_arguments", "names_stacks", "refuse_stack_options", "select_options", "selects_stacks"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -42,10 +42,24 @@ def select_options(function: Function) -> Function:
         click.option(
             "--layer", "layers", metavar="LAYER", multiple=True, help="Work on the stacks of this layer."
         ),
+        click.option(
+            "--jobs",
+            type=click.IntRange(1, 256),
+            metavar="N",
+            help="How many stacks to work on at the same time (default: twice the number of cores).",
+        ),
     )
     for option in reversed(options):
         function = option(function)
     return function
+
+
+checkout_option = click.option(
+    "--allow-dirty",
+    "is_dirty_allowed",
+    is_flag=True,
+    help="Apply stacks from a checkout with changes that are not committed, or behind the default branch.",
+)
 
 
 def engine_arguments(function: Function) -> Function:
@@ -85,7 +99,9 @@ def refuse_stack_options(values: MutableMapping[str, Any]) -> None:
     """
     if values.get("engine_words"):
         raise UsageError("Only stacks pass arguments on to the engine: `stack:NAME -- ARGS`.")
-    if values.get("target") is None:
+    if values.get("is_dirty_allowed"):
+        raise UsageError("--allow-dirty is for stacks: `stack:NAME`.")
+    if values.get("target") is None and "manifest" not in values:
         raise UsageError("Name a TARGET, or select stacks with --all, --changed, --tag or --layer.")
 
 

@@ -49,6 +49,7 @@ class TargetRecord:
         path: The folder of a stack, from the top of its repository.
         backend: Where the state of a stack is.
         commit: The commit of a stack that was applied in whole; empty where it was that of no commit.
+        is_destroyed: Whether all of a stack was destroyed since.
     """
 
     state: str
@@ -64,6 +65,7 @@ class TargetRecord:
     path: str = ""
     backend: str = ""
     commit: str = ""
+    is_destroyed: bool = False
 
     @property
     def target(self) -> str:

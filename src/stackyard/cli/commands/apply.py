@@ -15,6 +15,14 @@ from stackyard.cli.operator_options import manifest_options, run_options
 from stackyard.cli.operators import operate
 from stackyard.cli.path_options import permit_options, reach_options, repair_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.stack_options import (
+    checkout_option,
+    engine_arguments,
+    names_stacks,
+    refuse_stack_options,
+    select_options,
+    selects_stacks,
+)
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
@@ -24,7 +32,10 @@ __all__ = ["apply"]
 
 @click.command("apply", cls=Command)
 @click.argument("target", required=False, shell_complete=complete_targets)
+@engine_arguments
 @reach_options
+@select_options
+@checkout_option
 @permit_options
 @repair_options
 @click.option(
@@ -43,9 +54,13 @@ def apply(session: Session, /, **values: Any) -> Result:
     \b
     stackyard apply dev
     stackyard apply manifest:n2-quick -H lab
+    stackyard apply --changed
 
     At a terminal, the command shows the plan and asks before it changes anything. --yes skips the question; a
     saved plan and a command without a terminal are not asked about.
+
+    A stack is a folder of your own OpenTofu code: `stack:NAME`, or several in the order of their dependencies
+    with --all, --changed, --tag or --layer. What stands behind `--` goes to the engine.
 
     A manifest is applied at every depth: its guests are created, configured over SSH, and then the guests
     inside its Proxmox nodes. After a failure, the same command continues from what already exists.
@@ -54,7 +69,15 @@ def apply(session: Session, /, **values: Any) -> Result:
     If the guard refuses the plan, nothing changes. A saved plan applies only if the input, the state, the
     tools and stackyard itself are the same as when the plan was created.
     """  # noqa: D301 - click reads the control character
+    if names_stacks(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.stacks.many import run_stacks_apply  # lazy: the help needs none of it
+            from stackyard.cli.runs.stacks.one import run_stack_apply  # lazy: as above
+
+        work = run_stacks_apply if selects_stacks(values) else run_stack_apply
+        return session.run(work(session, values))
     manifest = find_manifest_name("apply", values)
+    refuse_stack_options(values)
     if manifest is not None and not (values["plan_file"] or values["no_verify"]):
         return operate(session, "create", manifest)
     if manifest is not None and values["target"] is None:

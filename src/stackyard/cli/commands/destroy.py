@@ -16,6 +16,13 @@ from stackyard.cli.operator_options import manifest_options, run_options, says_m
 from stackyard.cli.operators import operate
 from stackyard.cli.path_options import permit_options, reach_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.stack_options import (
+    engine_arguments,
+    names_stacks,
+    refuse_stack_options,
+    select_options,
+    selects_stacks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +34,9 @@ __all__ = ["destroy"]
 
 @click.command("destroy", cls=Command)
 @click.argument("target", required=False, shell_complete=complete_targets)
+@engine_arguments
 @reach_options
+@select_options
 @permit_options
 @manifest_options
 @run_options
@@ -46,7 +55,15 @@ def destroy(session: Session, /, **values: Any) -> Result:
     At a terminal, the command names what it destroys and asks; --yes skips the question.
     `destroy -M NAME` is another spelling of `destroy manifest:NAME`.
     """  # noqa: D301 - click reads the control character
+    if names_stacks(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.stacks.many import run_stacks_destroy  # lazy: the help needs none of it
+            from stackyard.cli.runs.stacks.one import run_stack_destroy  # lazy: as above
+
+        work = run_stacks_destroy if selects_stacks(values) else run_stack_destroy
+        return session.run(work(session, values))
     manifest = find_manifest_name("destroy", values)
+    refuse_stack_options(values)
     permits = list_permits(values)
     if says_manifest(values) and permits:
         raise UsageError("-M destroys a manifest as a whole. To name its guests: destroy manifest:NAME.")

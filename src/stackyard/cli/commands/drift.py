@@ -8,8 +8,16 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.lazy_module import pause_garbage_collection
-from stackyard.cli.path_options import target_options
+from stackyard.cli.completions import complete_targets
+from stackyard.cli.path_options import reach_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.stack_options import (
+    engine_arguments,
+    names_stacks,
+    refuse_stack_options,
+    select_options,
+    selects_stacks,
+)
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
@@ -18,7 +26,10 @@ __all__ = ["drift"]
 
 
 @click.command("drift", cls=Command)
-@target_options
+@click.argument("target", required=False, shell_complete=complete_targets)
+@engine_arguments
+@reach_options
+@select_options
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with status 2 if there is drift.")
 @pass_session
 def drift(session: Session, /, **values: Any) -> Result:
@@ -26,6 +37,14 @@ def drift(session: Session, /, **values: Any) -> Result:
 
     This changes nothing. `stackyard apply` corrects the drift.
     """
+    if names_stacks(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.stacks.many import run_stacks_drift  # lazy: the help needs none of it
+            from stackyard.cli.runs.stacks.one import run_stack_drift  # lazy: as above
+
+        work = run_stacks_drift if selects_stacks(values) else run_stack_drift
+        return session.run(work(session, values))
+    refuse_stack_options(values)
     with pause_garbage_collection():
         from stackyard.cli.runs.drift import run_drift  # lazy: the help needs none of it
 

@@ -8,8 +8,16 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.lazy_module import pause_garbage_collection
-from stackyard.cli.path_options import permit_options, repair_options, target_options
+from stackyard.cli.completions import complete_targets
+from stackyard.cli.path_options import permit_options, reach_options, repair_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.stack_options import (
+    engine_arguments,
+    names_stacks,
+    refuse_stack_options,
+    select_options,
+    selects_stacks,
+)
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
@@ -18,7 +26,10 @@ __all__ = ["plan"]
 
 
 @click.command("plan", cls=Command)
-@target_options
+@click.argument("target", required=False, shell_complete=complete_targets)
+@engine_arguments
+@reach_options
+@select_options
 @permit_options
 @repair_options
 @click.option(
@@ -33,7 +44,23 @@ def plan(session: Session, /, **values: Any) -> Result:
 
     Guests and the state do not change. If the guard refuses a change, the plan shows the option that allows
     it, and the command exits with status 3. `apply` stops at the same point.
-    """
+
+    \b
+    stackyard plan dev
+    stackyard plan stack:onprem/server_a -- -target=module.web
+    stackyard plan --changed
+
+    A stack is a folder of your own OpenTofu code. What stands behind `--` goes to the engine; what would get
+    round the lock, the store or the guard is refused.
+    """  # noqa: D301 - click reads the control character
+    if names_stacks(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.stacks.many import run_stacks_plan  # lazy: the help needs none of it
+            from stackyard.cli.runs.stacks.one import run_stack_plan  # lazy: as above
+
+        work = run_stacks_plan if selects_stacks(values) else run_stack_plan
+        return session.run(work(session, values))
+    refuse_stack_options(values)
     with pause_garbage_collection():
         from stackyard.cli.runs.plan import run_plan  # lazy: the help needs none of it
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.inventory.targets import Published
     from stackyard.path.run import Run
+    from stackyard.path.stacks.plan import StackPlan
+    from stackyard.path.stacks.run import StackRun
 
 __all__ = ["PublishedInventory", "nothing_result", "outcome_result", "require_yes", "run_apply"]
 
@@ -62,7 +64,9 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
     return outcome_result(made, outcome, inventory)
 
 
-async def require_yes(session: Session, run: Run, made: Plan, question: str) -> None:
+async def require_yes(
+    session: Session, run: Run | StackRun, made: Plan | StackPlan, question: str
+) -> None:
     """Show a plan at a terminal and ask for a yes; where there is no terminal, nobody is asked.
 
     Raises:

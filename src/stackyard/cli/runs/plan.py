@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.path.plan import Plan
     from stackyard.path.run import Run
+    from stackyard.path.stacks.plan import StackPlan
 
 __all__ = ["make_plan_request", "plan_document", "plan_result", "run_plan"]
 
@@ -63,7 +64,7 @@ def make_plan_request(values: Mapping[str, Any]) -> PlanRequest:
     )
 
 
-def plan_document(made: Plan) -> dict[str, Any]:
+def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
     """Return the JSON view of a plan."""
     return {
         "target": made.binding.target,

@@ -57,19 +57,23 @@ _LONGEST_VALUE = 60
 _WIDEST_COLUMN = 36
 _MOST_LINES = 8
 _MOST_NAMES = 4
+_NOTHING = "Nothing to change: the cluster is as the input says."
 
 
-def show_changes(writer: TextWriter, changes: Changes, redact: Callable[[str], str]) -> None:
+def show_changes(
+    writer: TextWriter, changes: Changes, redact: Callable[[str], str], *, nothing: str = _NOTHING
+) -> None:
     """Write what a plan does, then the sums.
 
     Args:
         writer: Where to.
         changes: What the plan does.
         redact: Masks secrets in values that are not part of a difference.
+        nothing: What to say where nothing changes.
     """
     shown = [change for change in changes.planned if _sign(change) is not None]
     if not shown:
-        writer.line("Nothing to change: the cluster is as the input says.", style="green")
+        writer.line(nothing, style="green")
         return
     wanted_by = _find_wanting_guests(shown)
     alone = {file: guests[0].address for file, guests in wanted_by.items() if len(guests) == 1}

@@ -38,13 +38,16 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
     return applied
 
 
-async def record_stack(run: StackRun, *, is_applied: bool, commit: str = "") -> None:
+async def record_stack(
+    run: StackRun, *, is_applied: bool, commit: str = "", is_destroyed: bool = False
+) -> None:
     """Write down that a stack is about to be applied, or was.
 
     Args:
         run: The stack.
         is_applied: Whether all of it is applied now, so that only later changes count as changes.
         commit: The commit that was applied; empty where the files are those of no commit.
+        is_destroyed: Whether nothing of it is left.
 
     Raises:
         StoreError: It cannot be stored.
@@ -61,6 +64,7 @@ async def record_stack(run: StackRun, *, is_applied: bool, commit: str = "") -> 
             path=resolved.stack.path,
             backend=resolved.backend.label,
             applied_at=time.time(),
+            is_destroyed=is_destroyed,
         )
         return dataclasses.replace(changed, commit=commit) if is_applied else changed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stackyard.base import events, schedule
 from stackyard.base.dag import Graph
@@ -16,8 +16,8 @@ from stackyard.path.stacks.inputs import InputsMissingError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from stackyard.path.stacks.plan import StackPlan
     from stackyard.engine.tofu import Applied
+    from stackyard.path.stacks.plan import StackPlan
 
 __all__ = ["StackOutcome", "StackStatus", "order_stacks", "run_stacks"]
 
@@ -46,7 +46,7 @@ class StackOutcome:
         error: Why it failed, or was refused.
         waiting_for: The stacks whose outputs or end it waits for.
         elapsed_s: How long it took.
-        shown: More for a program.
+        redact: Masks secrets in what is shown of the plan.
     """
 
     name: str
@@ -56,22 +56,30 @@ class StackOutcome:
     error: StackyardError | None = None
     waiting_for: tuple[str, ...] = ()
     elapsed_s: float = 0.0
-    shown: Any = None
+    redact: Callable[[str], str] = str
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether an apply of its plan would be refused."""
+        return self.plan is not None and bool(self.plan.verdict.refused)
 
 
-def order_stacks(graph: Graph[str], names: Collection[str], *, is_reversed: bool = False) -> Graph[str]:
+def order_stacks(
+    graph: Graph[str], names: Collection[str], *, is_ordered: bool = True, is_reversed: bool = False
+) -> Graph[str]:
     """Return the graph of some stacks; what is joined only through stacks left out stays joined.
 
     Args:
         graph: All stacks.
         names: Some of them.
+        is_ordered: Whether their order matters; a plan changes nothing for the next one.
         is_reversed: Whether what comes last goes first, as when everything is destroyed.
     """
     wanted = set(names)
     edges = [
         (name, before)
         for name in graph.nodes
-        if name in wanted
+        if is_ordered and name in wanted
         for before in graph.ancestors(name)
         if before in wanted
     ]

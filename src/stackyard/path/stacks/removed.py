@@ -1,0 +1,130 @@
+"""A stack whose folder is gone: its code is taken from the commit that had it last, so that it can be destroyed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from stackyard.base.errors import InvalidInputError
+from stackyard.clients.git.blobs import describe_objects, read_objects
+from stackyard.clients.git.run import GitError, git_command, read_git, run_git
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from stackyard.base import process
+    from stackyard.state.targets import TargetRecord
+
+__all__ = ["StackGoneError", "restore_code"]
+
+_LINK = "120000"
+_SUBMODULE = "160000"
+_EXECUTABLE = "100755"
+
+
+class StackGoneError(InvalidInputError):
+    """The folder of a stack is gone, and no commit is known that had it."""
+
+    code = "E-STACK-GONE"
+    summary = "The code of a removed stack is not to be found"
+    default_remedy = "Bring its folder back (`git checkout COMMIT -- FOLDER`), and destroy the stack then."
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    mode: str
+    blob: str
+    path: str
+
+
+@contextlib.asynccontextmanager
+async def restore_code(root: Path, record: TargetRecord) -> AsyncIterator[tuple[Path, str]]:
+    """Give a folder with the repository as it was when it had a stack last, and the commit.
+
+    Args:
+        root: The top of the repository.
+        record: What was applied.
+
+    Raises:
+        StackGoneError: No commit is known that had it.
+        GitError: git cannot tell.
+    """
+    commit = await _find_commit(root, record)
+    with tempfile.TemporaryDirectory(prefix="stackyard-removed-") as folder:
+        await _write_tree(root, commit, Path(folder))
+        yield Path(folder), commit
+
+
+async def _find_commit(root: Path, record: TargetRecord) -> str:
+    """Return the commit that was applied, or the last one that had the folder."""
+    if not record.path:
+        raise StackGoneError(f"Nothing says where the code of {record.target} was.")
+    if record.commit and await _has(root, record.commit, record.path):
+        return record.commit
+    try:
+        removing = ("rev-list", "-1", "HEAD", "--", record.path)
+        last = (await run_git(git_command(removing, root))).strip()
+    except GitError as err:
+        raise StackGoneError(f"The folder {record.path} of {record.target} is gone: {err.detail}") from err
+    for commit in (last, f"{last}^") if last else ():
+        if await _has(root, commit, record.path):
+            return (await run_git(git_command(("rev-parse", commit), root))).strip()
+    raise StackGoneError(f"No commit of this branch has the folder {record.path} of {record.target}.")
+
+
+async def _has(root: Path, commit: str, path: str) -> bool:
+    try:
+        return bool(await read_git(git_command(("ls-tree", "-z", commit, "--", f"{path}/"), root)))
+    except GitError:
+        return False
+
+
+async def _write_tree(root: Path, commit: str, folder: Path) -> None:
+    """Write all files of a commit into a folder; nothing that the repository names is run."""
+    answer = await read_git(git_command(("ls-tree", "-r", "-z", "--full-tree", commit), root))
+    entries = [_parse(line) for line in answer.decode(errors="surrogateescape").split("\0") if line]
+    files = [entry for entry in entries if entry.mode != _SUBMODULE]
+
+    def make(arguments: Sequence[str], stdin: bytes) -> process.Command:
+        return git_command(arguments, root, stdin=stdin)
+
+    contents: dict[str, list[_Entry]] = {}
+    for entry in files:
+        contents.setdefault(entry.blob, []).append(entry)
+    objects = await describe_objects(make, contents)
+    async for batch in read_objects(make, objects):
+        for found, data in batch:
+            for entry in contents[found.number]:
+                _write(folder, entry, data)
+
+
+def _parse(line: str) -> _Entry:
+    described, _, path = line.partition("\t")
+    mode, _, blob = described.split(" ")
+    return _Entry(mode, blob, path)
+
+
+def _write(folder: Path, entry: _Entry, data: bytes) -> None:
+    parts = PurePosixPath(entry.path).parts
+    if ".." in parts or os.path.isabs(entry.path) or ".git" in parts:
+        return
+    path = folder / entry.path
+    with contextlib.suppress(FileExistsError):
+        path.parent.mkdir(parents=True)
+    if not _is_below(path, folder):
+        return
+    if entry.mode == _LINK:
+        path.symlink_to(data.decode(errors="surrogateescape"))
+        return
+    path.write_bytes(data)
+    if entry.mode == _EXECUTABLE:
+        path.chmod(0o700)
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    """Return whether a file would be written below a folder: a link of the same commit may lead elsewhere."""
+    return path.parent.resolve().is_relative_to(folder.resolve())
