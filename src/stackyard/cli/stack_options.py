@@ -11,7 +11,14 @@ from stackyard.base.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
-__all__ = ["checkout_option", "engine_arguments", "names_stacks", "refuse_stack_options", "select_options", "selects_stacks"]
+__all__ = [
+    "checkout_option",
+    "engine_arguments",
+    "names_stacks",
+    "refuse_stack_options",
+    "select_options",
+    "selects_stacks",
+]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 

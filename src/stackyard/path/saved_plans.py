@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IN_STORE",
-    "PlanningRun",
     "PlanUnknownError",
+    "PlanningRun",
     "StoredPlan",
     "find_plan",
     "list_plans",

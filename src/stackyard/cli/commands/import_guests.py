@@ -8,8 +8,10 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.lazy_module import pause_garbage_collection
-from stackyard.cli.path_options import target_options
+from stackyard.cli.completions import complete_targets
+from stackyard.cli.path_options import reach_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.stack_options import names_stacks, refuse_stack_options
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
@@ -18,7 +20,9 @@ __all__ = ["import_guests"]
 
 
 @click.command("import", cls=Command)
-@target_options
+@click.argument("target", shell_complete=complete_targets)
+@click.argument("engine_words", metavar="[ADDRESS ID]...", nargs=-1)
+@reach_options
 @click.option("--node", "nodes", metavar="NODE,...", multiple=True, help="Only guests on these nodes.")
 @click.option(
     "--filter",
@@ -59,7 +63,16 @@ def import_guests(session: Session, /, **values: Any) -> Result:
 
     A guest has one owner. With --from-state, the guests leave the state of the configuration that managed
     them: `stackyard import env:home -H pve1 --from-state ../old/terraform.tfstate`.
+
+    Into a stack, name the address of each block and the ID of the resource:
+    `stackyard import stack:network proxmox_virtual_environment_pool.lab lab`.
     """
+    if names_stacks(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.stacks.state import run_stack_import  # lazy: the help needs none of it
+
+        return session.run(run_stack_import(session, values))
+    refuse_stack_options(values)
     with pause_garbage_collection():
         from stackyard.cli.runs.import_guests import run_import  # lazy: the help needs none of it
 

@@ -64,9 +64,7 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
     return outcome_result(made, outcome, inventory)
 
 
-async def require_yes(
-    session: Session, run: Run | StackRun, made: Plan | StackPlan, question: str
-) -> None:
+async def require_yes(session: Session, run: Run | StackRun, made: Plan | StackPlan, question: str) -> None:
     """Show a plan at a terminal and ask for a yes; where there is no terminal, nobody is asked.
 
     Raises:

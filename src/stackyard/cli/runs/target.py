@@ -176,7 +176,9 @@ class ChosenTarget:
             ):
                 yield run
         except GuardRefusedError as err:
-            raise GuardRefusedError(err.detail, err.findings, remedy=repeat_with_permits(err.permits)) from err
+            raise GuardRefusedError(
+                err.detail, err.findings, remedy=repeat_with_permits(err.permits)
+            ) from err
 
 
 def _find_applied_target(store: ChosenStore, named: str, host: str | None) -> TargetRecord | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import events

@@ -34,7 +34,7 @@ class WorkspaceError(InvalidInputError):
 
     code = "E-STACK-WORKSPACE"
     summary = "The stack cannot be used with a workspace"
-    default_remedy = "Declare `variable \"workspace\" {}` and use it in place of terraform.workspace."
+    default_remedy = 'Declare `variable "workspace" {}` and use it in place of terraform.workspace.'
 
 
 class BackendKind(enum.StrEnum):

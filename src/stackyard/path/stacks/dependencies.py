@@ -45,9 +45,7 @@ async def read_inputs(
     return collect_inputs(resolved.stack, states)
 
 
-async def read_stack_state(
-    resolved: ResolvedStack, settings: RunSettings, engines: Engines
-) -> bytes | None:
+async def read_stack_state(resolved: ResolvedStack, settings: RunSettings, engines: Engines) -> bytes | None:
     """Return the state of a stack as it is, without a lock; None where there is none yet.
 
     Raises:

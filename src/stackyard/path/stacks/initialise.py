@@ -96,6 +96,7 @@ async def _provider_turn(cache: Path, name: str, step: str, emit: events.Emit) -
     if not name or ready.exists():
         yield
         return
+
     def say(holder: str) -> None:
         emit(events.StepWaiting(step=step, waiting_for=f"the providers, which {holder} downloads"))
 

@@ -140,5 +140,3 @@ def list_texts(value: Any) -> Sequence[str]:
     if isinstance(value, list | tuple):
         return [text for part in value for text in list_texts(part)]
     return []
-
-

@@ -115,7 +115,9 @@ async def load_stack_plan(
         path = Path(folder) / "plan"
         path.touch(mode=0o600)
         path.write_bytes(saved.plan)
-        with events.step(run.emit, f"plan {run.resolved.target}", f"Reading the plan of {run.resolved.target}"):
+        with events.step(
+            run.emit, f"plan {run.resolved.target}", f"Reading the plan of {run.resolved.target}"
+        ):
             document = await _read_plan(run, path)
         yield StackPlan(
             path=path,

@@ -47,9 +47,7 @@ class StackCommand:
         self._checkout: Checkout | None = None
         warn_of_unstored_states(self.store.base, session)
         for finding in self.source.check_isolation().warnings:
-            session.emit_once(
-                events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=finding.detail)
-            )
+            session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=finding.detail))
 
     def settings(self) -> RunSettings:
         """Return how to run."""

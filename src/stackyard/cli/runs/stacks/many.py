@@ -200,7 +200,9 @@ def _show(
     for one in outcomes:
         if one.error is not None and one.status is not StackStatus.WAITING:
             _show_error(writer, one.name, one.error)
-    rows = [(f"stack:{one.name}", one.status.value, _explain(one), f"{one.elapsed_s:.1f} s") for one in outcomes]
+    rows = [
+        (f"stack:{one.name}", one.status.value, _explain(one), f"{one.elapsed_s:.1f} s") for one in outcomes
+    ]
     if rows:
         writer.table(("stack", "status", "", "took"), rows)
     for record in selected.removed:

@@ -92,7 +92,11 @@ class AppliedStack:
 
 
 async def apply_stack(
-    command: StackCommand, chosen: ChosenStack, plan_request: PlanRequest, *, asking: asyncio.Lock | None = None
+    command: StackCommand,
+    chosen: ChosenStack,
+    plan_request: PlanRequest,
+    *,
+    asking: asyncio.Lock | None = None,
 ) -> AppliedStack:
     """Plan a stack, ask, and apply exactly that plan.
 
@@ -121,7 +125,9 @@ async def apply_stack(
         applied = None
         if not made.is_nothing:
             if not values.get("plan_file") and not values["yes"]:
-                what = f"Destroy everything in {target}?" if is_destroying else f"Apply this plan to {target}?"
+                what = (
+                    f"Destroy everything in {target}?" if is_destroying else f"Apply this plan to {target}?"
+                )
                 async with asking or contextlib.nullcontext():
                     await require_yes(command.session, run, made, what)
             applied = await apply_stack_plan(run, made)
@@ -136,7 +142,9 @@ async def apply_stack(
 def _make_result(command: StackCommand, ended: AppliedStack) -> Result:
     if command.values["dry_run"]:
         return _plan_result(ended.run, ended.made)
-    return _nothing_result(ended.made) if ended.applied is None else _applied_result(ended.made, ended.applied)
+    return (
+        _nothing_result(ended.made) if ended.applied is None else _applied_result(ended.made, ended.applied)
+    )
 
 
 async def run_stack_drift(session: Session, values: dict[str, Any]) -> Result:
@@ -174,7 +182,11 @@ def _refuse_guest_options(values: Mapping[str, Any]) -> None:
     Raises:
         UsageError: One is given.
     """
-    for name, option in (("accept_renames", "--accept-renames"), ("adopt", "--adopt"), ("recreate", "--recreate")):
+    for name, option in (
+        ("accept_renames", "--accept-renames"),
+        ("adopt", "--adopt"),
+        ("recreate", "--recreate"),
+    ):
         if values.get(name):
             raise UsageError(
                 f"{option} is not for stacks: write `moved` and `import` blocks, or pass -replace=ADDRESS "
@@ -217,7 +229,9 @@ def stack_document(made: StackPlan) -> dict[str, Any]:
     return {**plan_document(made), "notes": list(made.notes), "inputs": made.binding.inputs or None}
 
 
-def _plan_result(run: StackRun, made: StackPlan, *, out: str | None = None, is_detailed: bool = False) -> Result:
+def _plan_result(
+    run: StackRun, made: StackPlan, *, out: str | None = None, is_detailed: bool = False
+) -> Result:
     status = ExitStatus.CHANGES if is_detailed and not made.changes.is_empty else ExitStatus.DONE
     return Result(
         document={**stack_document(made), "plan": out},
