@@ -76,10 +76,14 @@ class ChosenStack:
     Args:
         command: The command.
         resolved: The stack.
+        source: Where it comes from; all stacks of the command when absent.
     """
 
-    def __init__(self, command: StackCommand, resolved: ResolvedStack) -> None:
+    def __init__(
+        self, command: StackCommand, resolved: ResolvedStack, source: StackSource | None = None
+    ) -> None:
         self._command = command
+        self._source = source or command.source
         self.resolved = resolved
 
     @contextlib.asynccontextmanager
@@ -99,7 +103,7 @@ class ChosenStack:
             if is_recorded:
                 emit = (await stack.enter_async_context(recorded(await self._subject(verb), emit))).emit
             try:
-                inputs = await read_inputs(command.source, self.resolved, command.settings(), command.engines)
+                inputs = await read_inputs(self._source, self.resolved, command.settings(), command.engines)
                 run = await stack.enter_async_context(
                     open_stack_run(
                         self.resolved,
@@ -116,7 +120,7 @@ class ChosenStack:
                 raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
     def _reread(self) -> ResolvedStack:
-        self.resolved = self._command.source.reread(self.resolved)
+        self.resolved = self._source.reread(self.resolved)
         return self.resolved
 
     async def _subject(self, verb: str) -> RunSubject:

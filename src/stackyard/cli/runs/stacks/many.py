@@ -15,6 +15,7 @@ from stackyard.cli.result import Result
 from stackyard.cli.runs.plan import make_plan_request
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.one import apply_stack, show_plan, stack_document
+from stackyard.cli.runs.stacks.removed import destroy_all_removed
 from stackyard.cli.runs.stacks.selection import select_stacks
 from stackyard.cli.runs.target import allowances
 from stackyard.cli.views.planned_changes import SIGNS
@@ -88,6 +89,9 @@ async def run_stacks_apply(session: Session, values: dict[str, Any]) -> Result:
     plan_request = make_plan_request(values)
     selected = await select_stacks(command.source, command.store, values)
     outcomes = await _walk(command, selected.names, _applier(command, plan_request))
+    if not values["dry_run"]:
+        # Last: the others may have stopped using what these have.
+        outcomes += await destroy_all_removed(command, selected.removed)
     return _result(selected, outcomes, is_plan=values["dry_run"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import ExitStatus, UsageError
@@ -12,11 +12,13 @@ from stackyard.cli.result import Result
 from stackyard.cli.runs.apply import require_yes
 from stackyard.cli.runs.plan import make_plan_request, plan_document
 from stackyard.cli.runs.stacks.chosen import StackCommand
+from stackyard.cli.runs.stacks.selection import find_removed
 from stackyard.cli.runs.target import allowances
 from stackyard.cli.views.changes import change_document, show_verdict
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action, Changes
 from stackyard.engine.tofu import PlanMode
+from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.path.plan import PlanRequest
 from stackyard.path.saved_plans import open_plan, save_plan
 from stackyard.path.stacks.apply import apply_stack_plan, record_stack
@@ -70,8 +72,13 @@ async def run_stack_apply(session: Session, values: dict[str, Any]) -> Result:
 
 
 async def run_stack_destroy(session: Session, values: dict[str, Any]) -> Result:
-    """Destroy what the stack that the options name has."""
+    """Destroy what the stack that the options name has; one whose folder is gone is known by its name."""
     command = StackCommand(session, values)
+    gone = find_removed(command.source, command.store, values["target"])
+    if gone is not None:
+        from stackyard.cli.runs.stacks.removed import destroy_removed  # lazy: it needs this module
+
+        return _make_result(command, await destroy_removed(command, gone))
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     return _make_result(command, await apply_stack(command, command.choose(values["target"]), plan_request))
 
@@ -97,6 +104,7 @@ async def apply_stack(
     plan_request: PlanRequest,
     *,
     asking: asyncio.Lock | None = None,
+    is_acknowledged: bool = False,
 ) -> AppliedStack:
     """Plan a stack, ask, and apply exactly that plan.
 
@@ -105,6 +113,7 @@ async def apply_stack(
         chosen: The stack.
         plan_request: What is asked of the plan.
         asking: Held while a person is asked.
+        is_acknowledged: Whether the user named the stack as one that may be destroyed as a whole.
 
     Raises:
         GuardRefusedError: The plan is refused; nothing was changed.
@@ -120,6 +129,8 @@ async def apply_stack(
         if values["dry_run"]:
             return AppliedStack(run=run, made=made)
         target = run.resolved.target
+        if is_acknowledged:
+            made = replace(made, verdict=made.verdict.permit_all(ALLOW_DESTROY))
         made.verdict.raise_refusal(f"The destruction of {target}" if is_destroying else str(target))
         commit = "" if is_destroying else await _require_clean(command, run)
         applied = None

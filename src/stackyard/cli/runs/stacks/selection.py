@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["SelectedStacks", "list_removed", "read_applied", "select_stacks"]
+__all__ = ["SelectedStacks", "find_removed", "list_removed", "read_applied", "select_stacks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,19 @@ def read_applied(store: ChosenStore) -> tuple[TargetRecord, ...]:
     """
     with contextlib.closing(store.read()) as objects:
         return tuple(one for one in StateService(objects).targets.all() if one.kind == KIND)
+
+
+def find_removed(source: StackSource, store: ChosenStore, named: str) -> TargetRecord | None:
+    """Return what was applied of a stack whose folder is gone; None where it is there, or was never applied.
+
+    Raises:
+        StoreError: The store cannot say.
+    """
+    wanted = named.removeprefix(f"{KIND}:")
+    name = wanted.partition("@")[0]
+    if name in source.repository.stacks or name in source.repository.broken:
+        return None
+    return next((one for one in list_removed(source, read_applied(store)) if one.name == wanted), None)
 
 
 def list_removed(source: StackSource, records: tuple[TargetRecord, ...]) -> tuple[TargetRecord, ...]:

@@ -1,0 +1,101 @@
+"""Destroying stacks that were applied and whose folders are gone."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from stackyard.base.errors import StackyardError
+from stackyard.cli.runs.stacks.chosen import ChosenStack
+from stackyard.cli.runs.stacks.one import apply_stack
+from stackyard.cli.runs.target import allowances
+from stackyard.engine.tofu import PlanMode
+from stackyard.guard import Permit
+from stackyard.guard.destruction import ALLOW_DESTROY
+from stackyard.path.plan import PlanRequest
+from stackyard.path.stacks.backend import BackendKind
+from stackyard.path.stacks.many import StackOutcome, StackStatus
+from stackyard.path.stacks.removed import StackGoneError, restore_code
+from stackyard.path.stacks.source import StackSource, split_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.cli.runs.stacks.chosen import StackCommand
+    from stackyard.cli.runs.stacks.one import AppliedStack
+    from stackyard.state.targets import TargetRecord
+
+__all__ = ["RemovedStackError", "destroy_all_removed", "destroy_removed"]
+
+
+class RemovedStackError(StackyardError):
+    """A stack was applied, its folder is gone, and no one said that what it has may be destroyed."""
+
+    code = "E-STACK-REMOVED"
+    summary = "A stack was removed, and what it has is still there"
+    default_remedy = "Bring its folder back; or destroy what it has, by its name."
+
+
+async def destroy_all_removed(
+    command: StackCommand, records: Sequence[TargetRecord]
+) -> tuple[StackOutcome, ...]:
+    """Destroy what removed stacks have, the last applied first; one that is not named is refused.
+
+    Args:
+        command: The command.
+        records: What was applied of them.
+    """
+    permits = allowances(command.values).permits
+    found = []
+    for record in sorted(records, key=lambda one: -one.applied_at):
+        began_s = time.monotonic()
+        try:
+            if Permit(option=ALLOW_DESTROY, name=record.target) not in permits:
+                raise RemovedStackError(
+                    f"The folder {record.path} of {record.target} is gone, and its state is not empty.",
+                    remedy=f"Bring the folder back; or repeat with: {ALLOW_DESTROY} {record.target}",
+                )
+            ended = await destroy_removed(command, record, is_acknowledged=True)
+        except StackyardError as err:
+            is_refused = isinstance(err, RemovedStackError)
+            status = StackStatus.REFUSED if is_refused else StackStatus.FAILED
+            found.append(StackOutcome(name=record.name, status=status, error=err))
+            continue
+        found.append(
+            StackOutcome(
+                name=record.name,
+                status=StackStatus.UNCHANGED if ended.applied is None else StackStatus.APPLIED,
+                plan=ended.made,
+                applied=ended.applied,
+                redact=ended.run.workdir.redactor,
+                elapsed_s=time.monotonic() - began_s,
+            )
+        )
+    return tuple(found)
+
+
+async def destroy_removed(
+    command: StackCommand, record: TargetRecord, *, is_acknowledged: bool = False
+) -> AppliedStack:
+    """Destroy what a removed stack has, with the code of the last commit that had it.
+
+    Args:
+        command: The command.
+        record: What was applied.
+        is_acknowledged: Whether everything in it may go; else each resource must be permitted.
+
+    Raises:
+        StackGoneError: Its code or its state is not to be found.
+        StackyardError: As for any stack.
+    """
+    name, workspace = split_workspace(record.name)
+    async with restore_code(command.source.repository.root, record) as (folder, _):
+        source = StackSource.find(folder)
+        resolved = source.resolve(name, workspace)
+        if resolved.backend.kind is BackendKind.LOCAL:
+            raise StackGoneError(f"The state of {record.target} was a file in its folder {record.path}.")
+        plan_request = PlanRequest(
+            mode=PlanMode.DESTROY, allowances=allowances(command.values, everything=True)
+        )
+        chosen = ChosenStack(command, resolved, source)
+        return await apply_stack(command, chosen, plan_request, is_acknowledged=is_acknowledged)

@@ -1,0 +1,141 @@
+"""Several stacks: in the order of layers and dependencies, with outputs that flow, and nothing forgotten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stacks import StackRepo, make_repo
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+_BACKEND = 'terraform {\n  backend "http" {}\n}\n'
+
+
+def _data(name: str, value: str = '"1"') -> str:
+    return f'{_BACKEND}resource "terraform_data" "{name}" {{ input = {value} }}\n'
+
+
+def _layers(folder: Path) -> StackRepo:
+    return make_repo(
+        folder,
+        {
+            "infrastructure/01-hypervisors/srv01/main.tf": _data("bridge", '"vmbr0"')
+            + 'output "bridge" { value = terraform_data.bridge.output }\n',
+            "infrastructure/02-platforms/k8s-prod/main.tf": _data("node", "var.bridge")
+            + 'variable "bridge" { type = string }\n',
+            "infrastructure/02-platforms/k8s-prod/stack.yaml": "after:\n"
+            "  - stack: 01-hypervisors/srv01\n    outputs: [bridge]\n",
+            "infrastructure/03-legacy/pihole/main.tf": _data("pihole"),
+            "infrastructure/modules/shared/main.tf": "",
+        },
+    )
+
+
+def _statuses(document: dict[str, Any]) -> dict[str, str]:
+    return {one["target"].removeprefix("stack:"): one["status"] for one in document["stacks"]}
+
+
+def test_layers_are_planned_as_far_as_known_and_applied_in_order(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    planned = repo.json("plan", "--all")
+    assert _statuses(planned) == {
+        "01-hypervisors/srv01": "planned",
+        "02-platforms/k8s-prod": "waiting",
+        "03-legacy/pihole": "planned",
+    }
+    waiting = next(one for one in planned["stacks"] if one["status"] == "waiting")
+    assert waiting["waiting_for"] == ["stack:01-hypervisors/srv01"]
+    applied = repo.json("apply", "--all")
+    assert set(_statuses(applied).values()) == {"applied"}
+    ran = [run["target"] for run in repo.json("runs", "list")["runs"] if run["verb"] == "apply"]
+    assert ran == ["stack:03-legacy/pihole", "stack:02-platforms/k8s-prod", "stack:01-hypervisors/srv01"]
+    assert set(_statuses(repo.json("plan", "--all", "--detailed-exitcode")).values()) == {"unchanged"}
+    assert repo.json("plan", "stack:02-platforms/k8s-prod")["inputs"].startswith("01-hypervisors/srv01 ")
+
+
+def test_a_saved_plan_is_bound_to_the_state_that_gave_its_inputs(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    repo.run("apply", "stack:01-hypervisors/srv01")
+    repo.run("plan", "stack:02-platforms/k8s-prod", "--out", "plan.bin")
+    path = repo.root / "infrastructure/01-hypervisors/srv01/main.tf"
+    path.write_text(path.read_text().replace("vmbr0", "vmbr1"))
+    repo.commit()
+    repo.run("apply", "stack:01-hypervisors/srv01")
+    moved = repo.json("apply", "stack:02-platforms/k8s-prod", "--plan", "plan.bin", status=65)["error"]
+    assert "what other stacks gave" in moved["detail"]
+
+
+def test_a_failed_stack_skips_only_its_dependents(tmp_path: Path) -> None:
+    repo = make_repo(
+        tmp_path,
+        {
+            "stacks/bad/main.tf": _data("x", 'file("missing.txt")'),
+            "stacks/next/main.tf": _data("x"),
+            "stacks/next/stack.yaml": "after: [bad]\n",
+            "stacks/last/main.tf": _data("x"),
+            "stacks/last/stack.yaml": "after: [next]\n",
+            "stacks/other/main.tf": _data("x"),
+        },
+    )
+    ended = repo.json("apply", "--all", status=1)
+    assert _statuses(ended) == {"bad": "failed", "next": "skipped", "last": "skipped", "other": "applied"}
+    skipped = next(one for one in ended["stacks"] if one["target"] == "stack:last")
+    assert skipped["waiting_for"] == ["stack:bad"]
+
+
+def test_stacks_are_destroyed_in_reverse(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    repo.run("apply", "--all")
+    repo.run("destroy", "--all", status=3)
+    names = "terraform_data.bridge,terraform_data.node,terraform_data.pihole"
+    gone = repo.json("destroy", "--all", "--allow-destroy", names)
+    assert set(_statuses(gone).values()) == {"applied"}
+    ran = [run["target"] for run in repo.json("runs", "list")["runs"] if run["verb"] == "destroy"]
+    assert ran[0] == "stack:01-hypervisors/srv01"
+
+
+def test_a_stack_whose_folder_is_gone_is_named_and_destroyed_from_its_last_commit(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    repo.run("apply", "--all")
+    shutil.rmtree(repo.root / "infrastructure/03-legacy")
+    repo.commit("remove")
+    changed = repo.json("plan", "--changed", "--detailed-exitcode", status=2)
+    assert [one["target"] for one in changed["removed"]] == ["stack:03-legacy/pihole"]
+    # Not without its name.
+    refused = repo.json("apply", "--changed", status=3)
+    assert [one["target"] for one in refused["removed"]] == ["stack:03-legacy/pihole"]
+    gone = repo.json("apply", "--changed", "--allow-destroy", "stack:03-legacy/pihole")
+    assert _statuses(gone)["03-legacy/pihole"] == "applied"
+    assert repo.json("plan", "--changed", "--detailed-exitcode")["removed"] == []
+
+
+def test_changed_stacks_are_those_since_their_last_apply_on_the_default_branch(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    assert len(repo.json("plan", "--changed")["stacks"]) == 3
+    repo.run("apply", "--all")
+    assert repo.json("plan", "--changed")["stacks"] == []
+    repo.write({"infrastructure/03-legacy/pihole/main.tf": _data("pihole", '"2"')})
+    repo.commit()
+    repo.write({"README.md": "words\n"})
+    repo.commit()
+    planned = repo.json("plan", "--changed")
+    assert _statuses(planned) == {"03-legacy/pihole": "planned"}
+    assert planned["stacks"][0]["reasons"]
+    repo.run("apply", "--changed")
+    assert repo.json("plan", "--changed")["stacks"] == []
+
+
+def test_a_program_runs_in_each_selected_stack(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    ended = repo.run("stack", "run", "--", "sh", "-c", "echo $STACKYARD_STACK_NAME; pwd")
+    assert "01-hypervisors/srv01" in ended.stdout
+    assert str(repo.root / "infrastructure/03-legacy/pihole") in ended.stdout
+    failed = repo.json("stack", "run", "--", "test", "-f", "stack.yaml", status=1)
+    assert _statuses(failed) == {
+        "01-hypervisors/srv01": "failed",
+        "02-platforms/k8s-prod": "skipped",
+        "03-legacy/pihole": "skipped",
+    }
