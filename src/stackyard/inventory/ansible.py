@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stackyard.inventory.contract import Inventory
 
-__all__ = ["as_list", "as_yaml", "group_name", "mark_unsafe"]
+__all__ = ["as_list", "as_yaml", "dump_yaml", "group_name", "mark_unsafe"]
 
 _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 _APP_TAG = "app_"
@@ -74,6 +74,11 @@ def as_yaml(inventory: Inventory) -> str:
             },
         }
     }
+    return dump_yaml(document)
+
+
+def dump_yaml(document: Mapping[str, Any]) -> str:
+    """Return a document in YAML, with every text in quotes, and marked where it could be a template."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
 
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.clients.objects import Objects
+    from stackyard.clients.proxmox import Client
     from stackyard.clients.ssh.host import Host
     from stackyard.provider.registry import Registry
     from stackyard.provider.schema import Schema
+    from stackyard.provider.session import Session
     from stackyard.provider.values import Object
 
 __all__ = ["Options", "RunningProvider", "serve"]
@@ -73,6 +75,7 @@ class RunningProvider:
         expected: What the configuration says of resources that are about to be imported, by type and import
             id. Proxmox does not keep all of it: an import begins with this, and reads the rest.
         waits: Tells what the guests that are being changed wait for.
+        client: Gives the client of the cluster, once an engine has said which one; None before.
     """
 
     reattach: str
@@ -81,6 +84,7 @@ class RunningProvider:
     registry: Callable[[], Registry]
     expected: dict[tuple[str, str], Object] = field(default_factory=dict)
     waits: GuestWaits = field(default_factory=GuestWaits)
+    client: Callable[[], Client | None] = lambda: None
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -102,6 +106,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[RunningProvider
                 registry=answering.registry,
                 expected=answering.expected,
                 waits=answering.waits,
+                client=answering.find_client,
             )
         finally:
             await answering.end()
@@ -125,6 +130,7 @@ class _ProviderServer:
         self._ended = asyncio.Event()
         self._options = options
         self._behind = os.path.join(folder, "behind")
+        self._session: Session | None = None
         self._lazy_socket = LazySocket(self.path, self.wanted.set)
         self._task = asyncio.create_task(self._answer())
 
@@ -148,6 +154,7 @@ class _ProviderServer:
         session = Session(self.journal, self._options.folder)
         session.logins, session.other_login = self._options.logins, self._options.other_login
         session.expected, session.waits = self.expected, self.waits
+        self._session = session
         servicer = Servicer(self.registry(), session, self._options.environment)
         try:
             async with listen(servicer, self._behind, grace_s=_GRACE_S):
@@ -158,6 +165,10 @@ class _ProviderServer:
         finally:
             await servicer.finish(_GRACE_S)
             await session.close()
+
+    def find_client(self) -> Client | None:
+        """Return the client of the cluster, once an engine has said which one."""
+        return self._session.client if self._session is not None and self._session.is_configured else None
 
     async def end(self) -> None:
         """Stop answering; what is being applied is brought to its end.

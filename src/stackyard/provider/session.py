@@ -97,6 +97,11 @@ class Session:
         secrets += [secret for login in logins for secret in (login.password, login.private_key) if secret]
         self.redactor = client.redactor.with_secrets(secrets)
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether an engine has said which cluster it works on."""
+        return self._client is not None
+
     async def close(self) -> None:
         """Close the connections."""
         await self._resources.aclose()

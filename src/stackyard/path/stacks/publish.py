@@ -1,0 +1,49 @@
+"""The inventories of stacks: a file for each in one folder, which Ansible reads and merges."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from stackyard.base import directories, files
+from stackyard.inventory.stack_hosts import read_stack_hosts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard.inventory.stack_hosts import StackHosts
+    from stackyard.path.target import Target
+
+__all__ = ["publish_stack", "stack_inventory_file"]
+
+FOLDER = "inventory.d"
+
+
+def stack_inventory_file(base: Path, target: Target) -> Path:
+    """Return the file of a stack; no two targets have one name."""
+    name = target.state_name.partition("/")[2].replace("/", "--")
+    return base / FOLDER / f"{name}.yml"
+
+
+def publish_stack(base: Path, target: Target, state: bytes | None) -> Path | None:
+    """Write the inventory of a stack as its state has it; return the file, None where there are no hosts.
+
+    Raises:
+        IncompleteError: Something is missing; the inventory before stays.
+        EncryptedStateError: The engine encrypted the state.
+        FileError: It cannot be written; the inventory before stays.
+    """
+    return write_hosts(stack_inventory_file(base, target), read_stack_hosts(str(target), state))
+
+
+def write_hosts(path: Path, hosts: StackHosts) -> Path | None:
+    """Write an inventory, or remove the one before where there are no hosts any more."""
+    if not hosts.hosts and not hosts.variables:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        return None
+    directories.ensure_private(path.parent)
+    content = hosts.as_yaml().encode()
+    if not path.exists() or path.read_bytes() != content:
+        files.replace_file(path, content)
+    return path

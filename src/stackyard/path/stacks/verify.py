@@ -1,0 +1,95 @@
+"""Proof that the Proxmox guests that a stack has created or changed are up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base.errors import StackyardError
+from stackyard.desired import Container, Vm
+from stackyard.desired.guest import Agent, Verify
+from stackyard.engine.changes import Action
+from stackyard.guard.subjects import is_guest
+from stackyard.path.verify import GuestUp, verify_guest
+from stackyard.state.guests import read_guests
+from stackyard.state.inside import EncryptedStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.desired import Guest
+    from stackyard.path.stacks.plan import StackPlan
+    from stackyard.path.stacks.run import StackRun
+    from stackyard.state.guests import StateGuest
+
+__all__ = ["verify_stack"]
+
+_TOUCHED = (Action.CREATE, Action.UPDATE, Action.REPLACE)
+
+
+async def verify_stack(
+    run: StackRun, made: StackPlan
+) -> tuple[tuple[GuestUp, ...], tuple[StackyardError, ...]]:
+    """Wait until the guests that a plan touched are up; return them, and what is wrong with the others.
+
+    Only the built-in provider tells which cluster it works on. bpg's waits for the agents itself.
+
+    Args:
+        run: The stack, applied.
+        made: The plan.
+    """
+    client = None if run.served is None else run.served.client()
+    touched = {one.address for one in made.changes.planned if one.action in _TOUCHED and is_guest(one)}
+    if client is None or not touched:
+        return (), ()
+    guests = [guest for address, guest in _guests_of(await run.read_state()) if address in touched]
+    results = await asyncio.gather(
+        *(verify_guest(client, guest, emit=run.emit) for guest in guests), return_exceptions=True
+    )
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, StackyardError):
+            raise result
+    up = tuple(result for result in results if isinstance(result, GuestUp))
+    return up, tuple(result for result in results if isinstance(result, StackyardError))
+
+
+def _guests_of(data: bytes | None) -> Iterator[tuple[str, Guest]]:
+    """Yield the guests of a state that should run, by address."""
+    if data is None:
+        return
+    try:
+        found = read_guests(data)
+    except EncryptedStateError:
+        return
+    for guest in found:
+        values = guest.attributes
+        if guest.is_reliable and values.get("started") is not False and not values.get("template"):
+            yield guest.address, _as_model(guest)
+
+
+def _as_model(guest: StateGuest) -> Guest:
+    """Return a guest with what a look at it needs; the rest of it is for the code of the stack to say."""
+    values = guest.attributes
+    common = {
+        "key": guest.address,
+        "node": guest.node,
+        "vm_id": guest.vm_id,
+        "tags": tuple(values.get("tags") or ()),
+        "verify": Verify(),
+    }
+    if guest.kind == "container":
+        hostname = _first(values.get("initialization")).get("hostname")
+        cards = tuple(values.get("network_interface") or ())
+        verify = Verify(address=bool(cards))
+        return Container.model_construct(
+            **{**common, "name": hostname or guest.address, "nics": cards, "verify": verify}
+        )
+    agent = Agent(enabled=bool(_first(values.get("agent")).get("enabled")))
+    cards = tuple(values.get("network_device") or ())
+    return Vm.model_construct(
+        **{**common, "name": values.get("name") or guest.address, "nics": cards, "agent": agent}
+    )
+
+
+def _first(values: Any) -> Mapping[str, Any]:
+    return values[0] if isinstance(values, list) and values and isinstance(values[0], dict) else {}
