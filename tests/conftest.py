@@ -80,16 +80,18 @@ hypothesis.settings.load_profile("stackyard")
 
 
 def pytest_configure() -> None:
-    """Start from ordinary signals, and note which OpenTofu the developer has before HOME becomes a test's."""
+    """Start from ordinary signals, and note the developer's OpenTofu and OPA before HOME becomes a test's."""
     # Under nohup or as a background job some are ignored, and the programs of the tests would inherit that.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
     chosen = os.environ.get("STACKYARD_TOFU")
     if not chosen and not shutil.which("tofu"):
-        chosen = next(map(str, managed.copies()), None)
+        chosen = next(map(str, managed.copies("tofu")), None)
     if chosen:
         os.environ.setdefault("STACKYARD_TEST_TOFU", chosen)
+    if opa := shutil.which("opa") or next(map(str, managed.copies("opa")), None):
+        os.environ.setdefault("STACKYARD_TEST_OPA", opa)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -81,12 +81,19 @@ def permit_options(function: Function) -> Function:
     """Add what permits what the guard would refuse."""
     options = (
         _names(
-            "--allow-destroy", "Allow these guests, files, pools or networks to be destroyed or replaced."
+            "--allow-destroy",
+            "Allow these guests, files, pools, networks or addresses to be destroyed or replaced.",
         ),
         _names("--allow-disk-loss", "Allow these guests to lose, shrink or move a disk."),
         _names("--allow-reboot", "Allow these running guests to be stopped or rebooted."),
         _names("--allow-migrate", "Allow these guests to migrate to the node that the input names."),
         _names("--allow-network-reload", "Allow these nodes to reload their network."),
+        click.option(
+            "--allow-policy",
+            metavar="NAME,...",
+            multiple=True,
+            help="Allow what rules refuse that give one of these names as their permit.",
+        ),
     )
     for option in reversed(options):
         function = option(function)

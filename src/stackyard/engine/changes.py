@@ -59,6 +59,7 @@ _ACTIONS = {
     ("create", "delete"): Action.REPLACE,
     ("forget",): Action.FORGET,
     ("create", "forget"): Action.REPLACE,
+    ("forget", "create"): Action.REPLACE,
 }
 
 
@@ -95,6 +96,7 @@ class Change:
         differences: The attributes that change.
         moved_from: The address that it had before.
         imported_as: The id under which it is taken over.
+        deposed: The key of a former object of the same address that was replaced and is still there.
     """
 
     address: str
@@ -107,6 +109,7 @@ class Change:
     differences: tuple[Difference, ...] = ()
     moved_from: str | None = None
     imported_as: str | None = None
+    deposed: str | None = None
 
     @property
     def destroys(self) -> bool:
@@ -204,6 +207,7 @@ def _change(entry: Mapping[str, Any]) -> Change:
         differences=tuple(_differences(change, replacing)),
         moved_from=entry.get("previous_address"),
         imported_as=importing.get("id"),
+        deposed=entry.get("deposed") or None,
     )
 
 

@@ -27,10 +27,14 @@ __all__ = [
     "ALLOW_DESTROY",
     "ALLOW_DISK_LOSS",
     "FILES",
+    "NOTHING_IN_COMMON",
+    "describe_cause",
     "find_destruction",
     "find_disk_loss",
     "find_foreign_state",
     "is_file",
+    "report_guest",
+    "report_object",
 ]
 
 ALLOW_DESTROY = "--allow-destroy"
@@ -81,9 +85,9 @@ def find_destruction(
         if not change.destroys or short_kind(change) in _SETTINGS or change.address in spared:
             continue
         if is_guest(change):
-            yield from _guest(change)
+            yield from report_guest(change)
         elif not _goes_along(change, going, is_all=is_all):
-            yield _object(change)
+            yield report_object(change)
 
 
 def is_file(change: Change) -> bool:
@@ -100,18 +104,19 @@ def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool
     return is_used_up or is_rewritten or (is_file(change) and (is_all or change.is_unfinished))
 
 
-def _guest(change: Change) -> Iterator[Finding]:
-    name = name_of(change)
+def report_guest(change: Change) -> Iterator[Finding]:
+    """Report a guest that goes."""
     what = "replaced" if change.action is Action.REPLACE else "destroyed"
     if (change.before or {}).get("protection") is True:
         detail = f"{describe(change)} is protected and would be {what}."
-        yield Finding(kind=DESTROYS_PROTECTED, detail=detail, label=change.name)
+        yield Finding(kind=DESTROYS_PROTECTED, detail=detail, address=change.address, label=change.name)
         return
-    because = _describe_cause(change)
+    because = describe_cause(change)
     yield Finding(
         kind=DESTROYS_GUEST,
         detail=f"{describe(change)} would be {what}{because}{_describe_lost_disks(change)}.",
-        permit=Permit(option=ALLOW_DESTROY, name=name),
+        permit=Permit(option=ALLOW_DESTROY, name=name_of(change)),
+        address=change.address,
         label=change.name,
     )
 
@@ -138,19 +143,22 @@ def _size(size: Any) -> str:
     return f"{size} GiB" if isinstance(size, int | float) else str(size)
 
 
-def _describe_cause(change: Change) -> str:
+def describe_cause(change: Change) -> str:
+    """Say why something is replaced, as far as that is known."""
     if change.is_unfinished:
         return ", because its creation failed"
     forcing = [difference.name for difference in change.differences if difference.forces_replace]
     return f", because of {', '.join(forcing)}" if forcing else ""
 
 
-def _object(change: Change) -> Finding:
+def report_object(change: Change) -> Finding:
+    """Report anything else that goes."""
     what = "replaced" if change.action is Action.REPLACE else "destroyed"
     return Finding(
         kind=DESTROYS_OBJECT,
-        detail=f"{describe(change)} would be {what}{_describe_cause(change)}.",
+        detail=f"{describe(change)} would be {what}{describe_cause(change)}.",
         permit=Permit(option=ALLOW_DESTROY, name=name_of(change)),
+        address=change.address,
     )
 
 
@@ -163,6 +171,7 @@ def find_disk_loss(changes: Changes) -> Iterator[Finding]:
                     kind=LOSES_DISK,
                     detail=f"{describe(change)}: {loss}.",
                     permit=Permit(option=ALLOW_DISK_LOSS, name=name_of(change)),
+                    address=change.address,
                     label=change.name,
                 )
 

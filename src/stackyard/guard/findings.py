@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostic, Kind, Severity
 from stackyard.base.errors import StackyardError
+from stackyard.guard.addresses import covers, list_shortest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from stackyard.base.errors import Location
 
 __all__ = ["Allowances", "Finding", "GuardRefusedError", "Permit"]
+
+# So many names are read; more are not, and whole modules and resources are named instead.
+_MOST_PERMITS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -37,7 +41,8 @@ class Finding:
         detail: What is wrong, with names.
         permit: What lets it pass.
         subject: Which guest it is about, for a caller that decides by guest.
-        label: The label of the resource that it is about.
+        address: The address of the resource that it is about, by which a user may name it as well.
+        label: The label of the resource that it is about; its address in code that is not rendered.
         field: The field of the model that it is about.
         where: The place in the user's file.
     """
@@ -46,6 +51,7 @@ class Finding:
     detail: str
     permit: Permit | None = None
     subject: str = ""
+    address: str = ""
     label: str = ""
     field: tuple[str | int, ...] = ()
     where: Location | None = None
@@ -66,7 +72,7 @@ class Allowances:
     """What the user has named.
 
     Attributes:
-        permits: What may happen, each to one name.
+        permits: What may happen, each to one name or address, or to what is below an address.
         everything: Whether the user asked for the end of all of it, as `destroy` does.
     """
 
@@ -75,8 +81,13 @@ class Allowances:
 
     def allow(self, finding: Finding) -> bool:
         """Return whether a finding may pass."""
-        is_warning = finding.kind.severity is Severity.WARNING
-        return is_warning or (finding.permit is not None and finding.permit in self.permits)
+        if finding.kind.severity is Severity.WARNING:
+            return True
+        wanted = finding.permit
+        if wanted is None:
+            return False
+        given = (permit.name for permit in self.permits if permit.option == wanted.option)
+        return any(name == wanted.name or covers(name, finding.address) for name in given)
 
 
 class GuardRefusedError(StackyardError):
@@ -86,9 +97,17 @@ class GuardRefusedError(StackyardError):
     summary = "The plan is refused"
     default_remedy = "Read the findings; correct the input, or name what may happen and repeat."
 
-    def __init__(self, detail: str, findings: tuple[Finding, ...], *, remedy: str | None = None) -> None:
+    def __init__(
+        self,
+        detail: str,
+        findings: tuple[Finding, ...],
+        *,
+        remedy: str | None = None,
+        kept: Collection[str] = (),
+    ) -> None:
         super().__init__(detail, remedy=remedy)
         self.findings = findings
+        self._kept = frozenset(kept)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -97,5 +116,16 @@ class GuardRefusedError(StackyardError):
 
     @property
     def permits(self) -> tuple[Permit, ...]:
-        """What would have to be named for the findings that can be permitted."""
-        return tuple(sorted({finding.permit for finding in self.findings if finding.permit is not None}))
+        """What would have to be named for the findings that can be permitted.
+
+        Where that is more than somebody reads, whole resources and modules are named, as far as all of them
+        is refused.
+        """
+        named = {finding.permit: finding.address for finding in self.findings if finding.permit is not None}
+        if len(named) > _MOST_PERMITS:
+            return tuple(sorted({self._widen(permit, address) for permit, address in named.items()}))
+        return tuple(sorted(named))
+
+    def _widen(self, permit: Permit, address: str) -> Permit:
+        (widest,) = list_shortest((address,), self._kept)
+        return permit if widest == address else dataclasses.replace(permit, name=widest)

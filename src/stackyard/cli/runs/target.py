@@ -12,9 +12,11 @@ from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.guard import Allowances, GuardRefusedError, Permit
+from stackyard.guard.addresses import split_names
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
+from stackyard.guard.policy.verdict import ALLOW_POLICY
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.recording import RunSubject, recorded
@@ -46,24 +48,22 @@ _PERMITS = {
     "allow_reboot": ALLOW_REBOOT,
     "allow_migrate": ALLOW_MIGRATE,
     "allow_network_reload": ALLOW_NETWORK_RELOAD,
+    "allow_policy": ALLOW_POLICY,
 }
 
 
 def list_recreated_guests(values: Mapping[str, Any]) -> frozenset[str]:
     """Return the guests that the user wants to be created again."""
-    return frozenset(
-        name.strip() for names in values.get("recreate", ()) for name in names.split(",") if name.strip()
-    )
+    return frozenset(name for names in values.get("recreate", ()) for name in split_names(names))
 
 
 def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowances:
     """Return what the user named."""
     permits = {
-        Permit(option=option, name=name.strip())
+        Permit(option=option, name=name)
         for parameter, option in _PERMITS.items()
         for names in values.get(parameter, ())
-        for name in names.split(",")
-        if name.strip()
+        for name in split_names(names)
     }
     return Allowances(permits=frozenset(permits), everything=everything)
 

@@ -13,7 +13,7 @@ from stackyard.base import process
 from stackyard.base.errors import StackyardError
 from stackyard.engine.version import OLDEST, Flavour, Version, probe_version
 
-__all__ = ["CATALOGUE", "TERRAFORM", "TOFU", "Ask", "Tool", "ToolBrokenError", "VersionOutput"]
+__all__ = ["CATALOGUE", "OPA", "TERRAFORM", "TOFU", "Ask", "Tool", "ToolBrokenError", "VersionOutput"]
 
 # A program that only says its version has nothing to save.
 _GRACE_S = 1.0
@@ -56,6 +56,7 @@ class Tool:
         ask: Asks a program for its version, for at most some seconds; raises when it does not answer.
         needed_for: What needs it, in words for the user.
         minimum: The oldest version that works, where that is known.
+        is_managed: Whether `tools install` installs it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Tool:
     ask: Ask
     needed_for: str
     minimum: Version | None = None
+    is_managed: bool = False
 
 
 async def _ask_engine(path: Path, timeout_s: float) -> VersionOutput:
@@ -101,6 +103,7 @@ TOFU = Tool(
     ask=_ask_engine,
     minimum=OLDEST[Flavour.TOFU],
     needed_for="every plan and apply: OpenTofu is the engine",
+    is_managed=True,
 )
 
 TERRAFORM = Tool(
@@ -109,6 +112,16 @@ TERRAFORM = Tool(
     ask=_ask_engine,
     minimum=OLDEST[Flavour.TERRAFORM],
     needed_for="every plan and apply where there is no OpenTofu",
+)
+
+OPA = Tool(
+    name="opa",
+    programs=("opa",),
+    ask=_ask_version("opa", "version", r"(?m)^Version: (\d+\.\d+\.\d+\S*)"),
+    # The first that reads rules as they are written today.
+    minimum=Version(1, 0, 0),
+    needed_for="plans that rules in Rego judge",
+    is_managed=True,
 )
 
 CATALOGUE: tuple[Tool, ...] = (
@@ -159,4 +172,5 @@ CATALOGUE: tuple[Tool, ...] = (
         ask=_ask_version("qemu", "--version", r"QEMU emulator version (\d+\.\d+(?:\.\d+)?)"),
         needed_for="building images with Packer on this machine",
     ),
+    OPA,
 )

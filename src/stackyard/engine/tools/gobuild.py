@@ -1,4 +1,4 @@
-"""The second way: building OpenTofu from its Go module, every download checked against known sums.
+"""The second way: building a program from its Go module, every download checked against known sums.
 
 For the version that stackyard ships module files for, the sums are in its go.sum and nothing else is
 accepted. For another version, Go's own sum database vouches for what is downloaded, as the user set it up.
@@ -41,15 +41,19 @@ _DOWNLOADING = "go: downloading "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoModule:
-    """Builds OpenTofu from its Go module.
+    """Builds a program from its Go module.
 
     Attributes:
+        name: The name of the program.
+        label: What users call it.
         program: What to build.
         shipped_version: The version for which there are module files.
         shipped_files: These module files, by name.
         go_source: Where the Go toolchain comes from.
     """
 
+    name: str = "tofu"
+    label: str = "OpenTofu"
     program: GoProgram = TOFU_PROGRAM
     shipped_version: str = shipped.DEFAULT_TOFU_VERSION
     shipped_files: Mapping[str, str] = field(default_factory=shipped.module_files, repr=False)
@@ -62,9 +66,10 @@ class GoModule:
 
     async def provide(self, version: Version, folder: Path, emit: Emit) -> Path:
         """Download the sources and compile them; see `Way.provide`."""
-        target, module = folder / "tofu", folder / "module"
+        target, module = folder / self.name, folder / "module"
         module.mkdir()
-        with events.step(emit, "tools.tofu.build", f"Build OpenTofu {version} from its Go module") as step:
+        title = f"Build {self.label} {version} from its Go module"
+        with events.step(emit, f"tools.{self.name}.build", title) as step:
             if str(version) == self.shipped_version:
                 go = await self.go_source.suitable(_go_line(self.shipped_files["go.mod"]), folder, step)
                 for name, text in self.shipped_files.items():

@@ -1,4 +1,4 @@
-"""Installing OpenTofu: one way after the other, by one process at a time, in place only when it works."""
+"""Installing a tool: one way after the other, by one process at a time, in place only when it works."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import FileError, Location, StackyardError, UsageError
 from stackyard.base.locks import exclusive
 from stackyard.engine.tools import managed
-from stackyard.engine.tools.catalogue import TOFU
-from stackyard.engine.tools.gobuild import GoModule
 from stackyard.engine.tools.methods import InstallMethod, InstallMethodFailedError
 from stackyard.engine.tools.probe import Health, Probe, probe
-from stackyard.engine.tools.release import ReleaseArchive
 from stackyard.engine.tools.shipped import DEFAULT_TOFU_VERSION
-from stackyard.engine.version import OLDEST, Flavour, Version
+from stackyard.engine.tools.table import TOFU_INSTALL
+from stackyard.engine.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from stackyard.base.events import Emit, Step
+    from stackyard.engine.tools.table import InstallableTool
 
 __all__ = [
     "DEFAULT_TOFU_VERSION",
@@ -32,7 +31,8 @@ __all__ = [
     "ToolInstallError",
     "ToolVersionError",
     "install_tofu",
-    "read_tofu_version",
+    "install_tool",
+    "read_version",
 ]
 
 
@@ -41,27 +41,32 @@ class ToolVersionError(UsageError):
 
     code = "E-TOOL-VERSION"
     summary = "That version cannot be installed"
-    default_remedy = f"Leave the version out to get {DEFAULT_TOFU_VERSION}."
+    default_remedy = "Leave the version out to get the one that stackyard is tested with."
 
 
 class ToolInstallError(StackyardError):
     """No way to install a tool worked; the text lists each one and why it failed.
 
     Args:
-        what: The tool and its version.
+        tool: The tool.
+        version: Its version.
         failures: The ways that were tried, each with what went wrong.
     """
 
     code = "E-TOOL-INSTALL"
     summary = "A tool cannot be installed"
-    default_remedy = (
-        "Install OpenTofu with your system's packages, or name a program with STACKYARD_TOFU; "
-        "`stackyard tools list` shows what is found."
-    )
+    default_remedy = "Install it with your system's packages; `stackyard tools list` shows what is found."
 
-    def __init__(self, what: str, failures: Sequence[tuple[str, InstallMethodFailedError]]) -> None:
+    def __init__(
+        self,
+        tool: InstallableTool,
+        version: Version,
+        failures: Sequence[tuple[str, InstallMethodFailedError]],
+    ) -> None:
         listed = "\n".join(f"- {title}: {failure.detail}" for title, failure in failures)
-        super().__init__(f"{what} cannot be installed. Tried:\n{listed}")
+        super().__init__(
+            f"{tool.label} {version} cannot be installed. Tried:\n{listed}", remedy=tool.elsewhere
+        )
         self._failures = tuple(failure for _, failure in failures)
 
     @property
@@ -93,8 +98,8 @@ class InstalledTool:
     way: str | None
 
 
-def read_tofu_version(text: str) -> Version:
-    """Return the version of OpenTofu that a user asks for.
+def read_version(tool: InstallableTool, text: str) -> Version:
+    """Return the version of a tool that a user asks for.
 
     Raises:
         ToolVersionError: It is not written like `1.12.6`, or too old to work with.
@@ -102,13 +107,10 @@ def read_tofu_version(text: str) -> Version:
     try:
         version = Version.parse(text)
     except ValueError as err:
-        raise ToolVersionError(
-            f"{text!r} is not a version of OpenTofu such as {DEFAULT_TOFU_VERSION}."
-        ) from err
-    if version < OLDEST[Flavour.TOFU]:
-        raise ToolVersionError(
-            f"OpenTofu {version} is too old: {OLDEST[Flavour.TOFU]} is the oldest that works."
-        )
+        raise ToolVersionError(f"{text!r} is not a version of {tool.label} such as {tool.version}.") from err
+    oldest = tool.tool.minimum
+    if oldest is not None and version < oldest:
+        raise ToolVersionError(f"{tool.label} {version} is too old: {oldest} is the oldest that works.")
     return version
 
 
@@ -119,34 +121,46 @@ async def install_tofu(
     releases_url: str | None = None,
     ways: Sequence[InstallMethod] = (),
 ) -> InstalledTool:
-    """Put a managed copy of OpenTofu in place, unless one that works is there.
+    """Put a managed copy of OpenTofu in place, unless one that works is there; see `install_tool`."""
+    return await install_tool(TOFU_INSTALL, version, emit=emit, releases_url=releases_url, ways=ways)
+
+
+async def install_tool(
+    tool: InstallableTool,
+    version: str | None = None,
+    *,
+    emit: Emit,
+    releases_url: str | None = None,
+    ways: Sequence[InstallMethod] = (),
+) -> InstalledTool:
+    """Put a managed copy of a tool in place, unless one that works is there.
 
     Two processes that do this at once do it once: the second waits for the first and takes its result.
 
     Args:
-        version: Which version, written like `1.12.6`.
+        tool: Which tool.
+        version: Which version, written like `1.12.6`; the tested one when absent.
         emit: Takes the events.
-        releases_url: Where the release archives are; `STACKYARD_RELEASES_URL`, else the project's own.
-        ways: How to get it, the best way first; when absent, the release archive and then the Go module.
+        releases_url: Where the releases are; the mirror of the settings, else the project's own.
+        ways: How to get it, the best way first; when absent, the release and then the Go module.
 
     Raises:
         ToolVersionError: The version is not one that can be installed.
         ToolInstallError: No way worked.
         FileError: The folder of the managed copies cannot be written, or the disk is full.
     """
-    wanted = read_tofu_version(version)
-    with events.step(emit, "tools.tofu", f"Install OpenTofu {wanted}") as step:
-        if present := await _present(wanted):
+    wanted = read_version(tool, tool.version if version is None else version)
+    with events.step(emit, f"tools.{tool.name}", f"Install {tool.label} {wanted}") as step:
+        if present := await _present(tool, wanted):
             return present
         try:
-            usual = (ReleaseArchive(base_url=releases_url), GoModule())
-            return await _install_once(wanted, step, ways or usual)
+            return await _install_once(tool, wanted, step, ways or tool.list_ways(releases_url))
         except OSError as err:
-            raise _unwritable(err) from err
+            raise _unwritable(tool, err) from err
 
 
-def _unwritable(err: OSError) -> FileError:
-    folder = managed.tofu_folder()
+def _unwritable(tool: InstallableTool, err: OSError) -> FileError:
+    folder = managed.tool_folder(tool.name)
     return FileError(
         f"Cannot install into {folder}: {err.strerror or err}.",
         where=Location(str(folder)),
@@ -154,26 +168,30 @@ def _unwritable(err: OSError) -> FileError:
     )
 
 
-async def _present(version: Version) -> InstalledTool | None:
+async def _present(tool: InstallableTool, version: Version) -> InstalledTool | None:
     """Return the managed copy of a version if it is there and works."""
-    path = managed.find_copy(version)
-    if path is None or _problem(await probe(path, TOFU), version):
+    path = managed.find_copy(tool.name, version)
+    if path is None or _problem(await probe(path, tool.tool), tool, version):
         return None
-    return InstalledTool(name=TOFU.name, version=str(version), path=path, way=None)
+    return InstalledTool(name=tool.name, version=str(version), path=path, way=None)
 
 
-async def _install_once(version: Version, step: Step, ways: Sequence[InstallMethod]) -> InstalledTool:
-    folder = directories.ensure_private(managed.tofu_folder())
-    note = f"the stackyard process {os.getpid()}, which installs OpenTofu {version}"
+async def _install_once(
+    tool: InstallableTool, version: Version, step: Step, ways: Sequence[InstallMethod]
+) -> InstalledTool:
+    folder = directories.ensure_private(managed.tool_folder(tool.name))
+    note = f"the stackyard process {os.getpid()}, which installs {tool.label} {version}"
     async with exclusive(folder / ".lock", note, step.waiting):
-        if present := await _present(version):
+        if present := await _present(tool, version):
             return present
-        await managed.remove_stale_work(step.waiting)
-        async with managed.work_folder(step.waiting) as work:
-            return await _try_each(version, work, step, ways)
+        await managed.remove_stale_work(tool.name, step.waiting)
+        async with managed.work_folder(tool.name, step.waiting) as work:
+            return await _try_each(tool, version, work, step, ways)
 
 
-async def _try_each(version: Version, work: Path, step: Step, ways: Sequence[InstallMethod]) -> InstalledTool:
+async def _try_each(
+    tool: InstallableTool, version: Version, work: Path, step: Step, ways: Sequence[InstallMethod]
+) -> InstalledTool:
     failures: list[tuple[str, InstallMethodFailedError]] = []
     for number, way in enumerate(ways):
         folder = work / str(number)
@@ -181,21 +199,22 @@ async def _try_each(version: Version, work: Path, step: Step, ways: Sequence[Ins
         try:
             program = await way.provide(version, folder, step.emit)
             await asyncio.to_thread(managed.make_executable, program)
-            if problem := _problem(await probe(program, TOFU, from_memory=False), version):
+            found = await probe(program, tool.tool, from_memory=False)
+            if problem := _problem(found, tool, version):
                 raise InstallMethodFailedError(f"What it gave does not work: {problem}")
         except InstallMethodFailedError as err:
             failures.append((way.title, err))
             step.log(f"{way.title} did not work: {err.detail}", events.LogLevel.WARNING)
             continue
-        path = managed.put_in_place(program, version)
-        return InstalledTool(name=TOFU.name, version=str(version), path=path, way=way.title)
-    raise ToolInstallError(f"OpenTofu {version}", failures)
+        path = managed.put_in_place(tool.name, program, version)
+        return InstalledTool(name=tool.name, version=str(version), path=path, way=way.title)
+    raise ToolInstallError(tool, version, failures)
 
 
-def _problem(found: Probe, version: Version) -> str:
+def _problem(found: Probe, tool: InstallableTool, version: Version) -> str:
     """Return what is wrong with a program as a copy of that version; nothing when all is well."""
     if found.health is not Health.OK or found.said is None:
         return found.reason
-    if (found.said.product, found.said.version) != (TOFU.name, str(version)):
+    if (found.said.product, found.said.version) != (tool.name, str(version)):
         return f"It says that it is {found.said.product} {found.said.version}."
     return ""

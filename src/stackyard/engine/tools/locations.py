@@ -67,7 +67,7 @@ def list_locations(tool: Tool) -> tuple[SearchLocation, ...]:
     """Return the places of a tool in the order of preference, each with what is there."""
     label = f"{' or '.join(dict.fromkeys(tool.programs))} on PATH"
     first = SearchLocation(where=FoundBy.PATH, label=label, tool=tool, path=on_path(*tool.programs))
-    return (first, *_list_managed_locations()) if tool is TOFU else (first,)
+    return (first, *_list_managed_locations(tool)) if tool.is_managed else (first,)
 
 
 def on_path(*names: str) -> Path | None:
@@ -77,13 +77,13 @@ def on_path(*names: str) -> Path | None:
     return Path(found).absolute() if found else None
 
 
-def _list_managed_locations() -> tuple[SearchLocation, ...]:
-    paths: tuple[Path | None, ...] = managed.copies() or (None,)
+def _list_managed_locations(tool: Tool) -> tuple[SearchLocation, ...]:
+    paths: tuple[Path | None, ...] = managed.copies(tool.name) or (None,)
     return tuple(
         SearchLocation(
             where=FoundBy.MANAGED,
-            label=f"the managed copy {path or f'below {managed.tofu_folder()}'}",
-            tool=TOFU,
+            label=f"the managed copy {path or f'below {managed.tool_folder(tool.name)}'}",
+            tool=tool,
             path=path,
         )
         for path in paths

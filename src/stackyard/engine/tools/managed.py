@@ -1,4 +1,4 @@
-"""The managed copy of OpenTofu: where it is kept, and how a new one gets there completely or not.
+"""The managed copies of a tool: where they are kept, and how a new one gets there completely or not.
 
 ::
 
@@ -24,68 +24,67 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 __all__ = [
-    "TOFU_PROGRAM",
     "copies",
     "copy_path",
     "find_copy",
     "make_executable",
     "put_in_place",
     "remove_stale_work",
-    "tofu_folder",
+    "tool_folder",
     "work_folder",
 ]
 
-TOFU_PROGRAM = "tofu"
 _WORK_PREFIX = ".work-"
 _EXECUTABLE = 0o755
 # A removal that takes no longer is not worth a word.
 _QUIET_S = 1.0
 
 
-def tofu_folder() -> Path:
-    """Return the folder that holds every managed copy of OpenTofu."""
-    return directories.cache_folder() / "tools" / "tofu"
+def tool_folder(tool: str) -> Path:
+    """Return the folder that holds every managed copy of a tool."""
+    return directories.cache_folder() / "tools" / tool
 
 
-def copy_path(version: Version) -> Path:
+def copy_path(tool: str, version: Version) -> Path:
     """Return where the managed copy of a version is, whether or not it is there."""
-    return tofu_folder() / str(version) / TOFU_PROGRAM
+    return tool_folder(tool) / str(version) / tool
 
 
-def find_copy(version: Version) -> Path | None:
+def find_copy(tool: str, version: Version) -> Path | None:
     """Return the managed copy of a version if there is one that we may look at."""
-    path = copy_path(version)
+    path = copy_path(tool, version)
     return path if os.path.isfile(path) else None
 
 
-def copies() -> tuple[Path, ...]:
+def copies(tool: str) -> tuple[Path, ...]:
     """Return the managed copies that are there and that we may look at, the newest version first."""
     found: list[tuple[Version, Path]] = []
     # Python's own search raises for some folders that it may not enter, and passes others over.
     with contextlib.suppress(OSError):
-        for path in tofu_folder().glob(f"[0-9]*/{TOFU_PROGRAM}"):
+        for path in tool_folder(tool).glob(f"[0-9]*/{tool}"):
             with contextlib.suppress(ValueError):
                 found.append((Version.parse(path.parent.name), path))
     return tuple(path for _, path in sorted(found, reverse=True))
 
 
 @contextlib.asynccontextmanager
-async def work_folder(on_wait: Callable[[str], None]) -> AsyncIterator[Path]:
+async def work_folder(tool: str, on_wait: Callable[[str], None]) -> AsyncIterator[Path]:
     """Make a folder to work in, beside the managed copies, and remove it whatever happens.
 
     Args:
+        tool: The name of the tool.
         on_wait: Told what there is to wait for when the removal takes its time.
     """
-    folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=tofu_folder()))
+    folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=tool_folder(tool)))
     try:
         yield folder
     finally:
         await _remove(folder, on_wait)
 
 
-async def remove_stale_work(on_wait: Callable[[str], None]) -> None:
+async def remove_stale_work(tool: str, on_wait: Callable[[str], None]) -> None:
     """Remove what a killed installation left behind; only while holding the lock."""
-    for folder in tofu_folder().glob(f"{_WORK_PREFIX}*"):
+    for folder in tool_folder(tool).glob(f"{_WORK_PREFIX}*"):
         await _remove(folder, on_wait)
 
 
@@ -105,9 +104,9 @@ def make_executable(program: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def put_in_place(program: Path, version: Version) -> Path:
+def put_in_place(tool: str, program: Path, version: Version) -> Path:
     """Move a finished program in one step to where the managed copy of its version is, and return that."""
-    target = copy_path(version)
+    target = copy_path(tool, version)
     directories.ensure_private(target.parent)
     program.replace(target)
     files.sync_folder(target.parent)

@@ -1,4 +1,4 @@
-"""The first way: the project's release archive, checked against its published SHA-256 sums."""
+"""The first way: what the project releases, checked against its published SHA-256 sums."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from stackyard.base.events import Emit, Step
     from stackyard.engine.version import Version
 
-__all__ = ["RELEASES_URL", "RELEASES_VARIABLE", "HttpTimeouts", "ReleaseArchive", "platform_name"]
-
-RELEASES_URL = "https://github.com/opentofu/opentofu/releases/download"
-RELEASES_VARIABLE = "STACKYARD_RELEASES_URL"
+__all__ = ["TOFU_RELEASES", "HttpTimeouts", "ReleaseArchive", "Releases", "platform_name"]
 
 _CHUNK_BYTES = 256 * 1024
 _LARGEST_SUMS_BYTES = 1024 * 1024
@@ -63,16 +60,46 @@ class HttpTimeouts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseArchive:
-    """Gets OpenTofu as a release archive.
+class Releases:
+    """Where a project releases a program, and what its files are called.
 
     Attributes:
-        base_url: What is above the folders of the versions; `STACKYARD_RELEASES_URL`, else the project's own.
+        program: The name of the program, in an archive as well.
+        url: What is above the folders of the versions.
+        variable: The name of the setting with the address of a mirror.
+        file: The name of the file, with `{version}` and `{platform}`: a zip archive or the program itself.
+        sums: The name of the file with its SHA-256, with `{version}` and `{file}`.
+    """
+
+    program: str
+    url: str
+    variable: str
+    file: str
+    sums: str
+
+
+TOFU_RELEASES = Releases(
+    program="tofu",
+    url="https://github.com/opentofu/opentofu/releases/download",
+    variable="STACKYARD_RELEASES_URL",
+    file="tofu_{version}_{platform}.zip",
+    sums="tofu_{version}_SHA256SUMS",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseArchive:
+    """Gets a program as its project releases it.
+
+    Attributes:
+        base_url: What is above the folders of the versions; the mirror of the settings, else the project's.
         patience: How long to wait for the server.
+        releases: Where the program is released.
     """
 
     base_url: str | None = None
     patience: HttpTimeouts = HttpTimeouts()
+    releases: Releases = TOFU_RELEASES
 
     @property
     def title(self) -> str:
@@ -81,26 +108,39 @@ class ReleaseArchive:
 
     async def provide(self, version: Version, folder: Path, emit: Emit) -> Path:
         """Download, check and unpack the archive; see `Way.provide`."""
-        base = _address(self.base_url or os.environ.get(RELEASES_VARIABLE) or RELEASES_URL) / f"v{version}"
-        archive_name = f"tofu_{version}_{platform_name()}.zip"
-        archive, program = folder / archive_name, folder / "tofu"
+        releases = self.releases
+        base = self._address() / f"v{version}"
+        file = releases.file.format(version=version, platform=platform_name())
+        downloaded, program = folder / f"{file}.part", folder / releases.program
         timeout = aiohttp.ClientTimeout(
             total=None, connect=self.patience.connect_s, sock_read=self.patience.stall_s
         )
-        with events.step(emit, "tools.tofu.release", f"Download {archive_name}") as step:
+        with events.step(emit, f"tools.{releases.program}.release", f"Download {file}") as step:
             # The environment names the user's proxy, if there is one.
             async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
                 step.waiting(f"an answer from {base.host}")
-                sums = await _fetch_text(session, base / f"tofu_{version}_SHA256SUMS")
-                published = _read_published_sum(sums, archive_name)
-                actual = await _download(session, base / archive_name, archive, step)
+                sums = await _fetch_text(session, base / releases.sums.format(version=version, file=file))
+                published = _read_published_sum(sums, file)
+                actual = await _download(session, base / file, downloaded, step)
             if actual != published:
                 raise ToolReleaseError(
-                    f"{archive_name} is not the file that was published: its SHA-256 is {actual}, "
+                    f"{file} is not the file that was published: its SHA-256 is {actual}, "
                     f"and the published one is {published}."
                 )
-            await _unpack(archive, program, step)
+            if file.endswith(".zip"):
+                await _unpack(downloaded.rename(folder / file), program, step)
+            else:
+                downloaded.rename(program)
         return program
+
+    def _address(self) -> URL:
+        text = self.base_url or os.environ.get(self.releases.variable) or self.releases.url
+        with contextlib.suppress(ValueError):
+            address = URL(text)
+            if address.scheme in {"http", "https"} and address.host:
+                return address
+        # Not quoted: it may hold a password.
+        raise ToolReleaseError(f"{self.releases.variable} does not hold an http or https address.")
 
 
 def platform_name() -> str:
@@ -114,15 +154,6 @@ def platform_name() -> str:
     if system is None or architecture is None:
         raise ToolReleaseError(f"No archive is released for {sys.platform} on {platform.machine()}.")
     return f"{system[0]}_{architecture}"
-
-
-def _address(text: str) -> URL:
-    with contextlib.suppress(ValueError):
-        address = URL(text)
-        if address.scheme in {"http", "https"} and address.host:
-            return address
-    # Not quoted: it may hold a password.
-    raise ToolReleaseError(f"{RELEASES_VARIABLE} does not hold an http or https address.")
 
 
 def _read_published_sum(sums: str, archive_name: str) -> str:

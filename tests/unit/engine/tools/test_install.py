@@ -21,9 +21,10 @@ from stackyard.engine.tools.install import (
     ToolInstallError,
     ToolVersionError,
     install_tofu,
-    read_tofu_version,
+    read_version,
 )
 from stackyard.engine.tools.release import HttpTimeouts, ReleaseArchive
+from stackyard.engine.tools.table import TOFU_INSTALL
 
 VERSION = "1.12.6"
 
@@ -274,7 +275,7 @@ def test_a_version_that_is_too_old_is_refused_before_anything_is_fetched(
 
 @pytest.mark.parametrize("text", ["1.10.0", "v1.12.6", "1.13.0-rc1", DEFAULT_TOFU_VERSION])
 def test_a_version_that_works_is_understood(text: str) -> None:
-    assert str(read_tofu_version(text)) == text.removeprefix("v")
+    assert str(read_version(TOFU_INSTALL, text)) == text.removeprefix("v")
 
 
 def test_the_releases_address_can_be_given(releases: ReleaseServer, monkeypatch: pytest.MonkeyPatch) -> None:

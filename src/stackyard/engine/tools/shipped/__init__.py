@@ -1,4 +1,4 @@
-"""Files that come with stackyard: the module files of the default OpenTofu, and the pinned Go toolchain.
+"""Files that come with stackyard: the module files of the default tools, and the pinned Go toolchain.
 
 `scripts/update_tofu_module.py` writes all of them; do not edit them by hand.
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import importlib.resources
 
-__all__ = ["DEFAULT_TOFU_VERSION", "go_requirements", "module_files"]
+__all__ = ["DEFAULT_OPA_VERSION", "DEFAULT_TOFU_VERSION", "go_requirements", "module_files"]
 
 DEFAULT_TOFU_VERSION = "1.12.6"
+DEFAULT_OPA_VERSION = "1.14.1"
 
 
-def module_files() -> dict[str, str]:
-    """Return the go.mod and go.sum that build the default version, by name."""
-    return {name: _text(name) for name in ("go.mod", "go.sum")}
+def module_files(tool: str = "tofu") -> dict[str, str]:
+    """Return the go.mod and go.sum that build the default version of a tool, by name."""
+    return {name: _text(f"{tool}/{name}") for name in ("go.mod", "go.sum")}
 
 
 def go_requirements() -> str:
