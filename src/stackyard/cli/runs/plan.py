@@ -74,6 +74,7 @@ def plan_document(made: Plan) -> dict[str, Any]:
             for change in made.changes.planned
             if change.action is Action.READ or not change.is_nothing
         ],
+        "outputs": list(made.changes.outputs),
         "guard": verdict_document(made.verdict),
     }
 
