@@ -137,4 +137,5 @@ def test_an_empty_plan_of_a_known_engine_is_read() -> None:
     assert read_archive(archive(tfplan=b"\x08\x03\x72\x061.12.6"), {}) == {
         "resource_changes": [],
         "resource_drift": [],
+        "output_changes": {},
     }

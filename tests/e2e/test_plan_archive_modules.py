@@ -28,6 +28,13 @@ module "many" {
   names    = %s
   hidden   = [var.hidden, each.key]
 }
+output "same" {
+  value = "s"
+}
+output "hidden" {
+  value     = terraform_data.root.output.hidden
+  sensitive = true
+}
 resource "terraform_data" "root" {
   input = { text = "%s", list = [1, 2.5, "x"], nothing = null, hidden = var.hidden }
 }
@@ -75,12 +82,15 @@ def test_modules_and_terraform_data_are_read_as_the_engine_shows_them(tmp_path: 
     root = by_address["terraform_data.root"].after
     assert root is not None
     assert root["input"]["hidden"] is SENSITIVE
+    assert first.outputs == ("hidden", "same")
     assert compare.changes(ROOT % ('["one", "two"]', "a")).is_empty
     second = compare.changes(ROOT % ('["one", "three"]', "b"))
     assert {"create", "delete", "update"} <= {change.action.value for change in second.planned}
     third = compare.changes(ROOT % ('["one", "three", "four"]', "b"))
     assert Action.REPLACE in {change.action for change in third.planned}
-    moved = (ROOT % ('["one", "three", "four"]', "b")).replace('"root"', '"renamed"') + MOVED
+    moved = (ROOT % ('["one", "three", "four"]', "b")).replace('"root"', '"renamed"').replace(
+        "data.root", "data.renamed"
+    ) + MOVED
     fourth = compare.changes(moved)
     assert [change.moved_from for change in fourth.planned if change.moved_from] == ["terraform_data.root"]
     last = compare.changes('variable "hidden" {\n  default = ""\n}\n')

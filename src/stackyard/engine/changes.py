@@ -130,15 +130,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a plan does, and what it found changed by others."""
+    """What a plan does, and what it found changed by others.
+
+    Attributes:
+        planned: What happens to each resource.
+        drifted: What others changed.
+        outputs: The names of the outputs that get other values.
+    """
 
     planned: tuple[Change, ...]
     drifted: tuple[Change, ...] = ()
+    outputs: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether applying would change nothing: a resource that is only moved or imported is a change."""
-        return all(change.is_nothing for change in self.planned)
+        return not self.outputs and all(change.is_nothing for change in self.planned)
 
     def count(self, *actions: Action) -> int:
         """Return how many resources one of these happens to."""
@@ -149,6 +156,7 @@ class Changes:
         return Changes(
             planned=tuple(_redact(change, redact) for change in self.planned),
             drifted=tuple(_redact(change, redact) for change in self.drifted),
+            outputs=self.outputs,
         )
 
 
@@ -177,9 +185,11 @@ def read_changes(document: Mapping[str, Any]) -> Changes:
     try:
         planned = _changes(document, "resource_changes")
         drifted = _changes(document, "resource_drift")
+        outputs = document.get("output_changes", {})
+        changed = tuple(sorted(name for name, one in outputs.items() if one["actions"] != ["no-op"]))
     except (KeyError, TypeError, AttributeError) as err:
         raise EngineBrokenError("The engine described a plan in a form that is not known.") from err
-    return Changes(planned=planned, drifted=drifted)
+    return Changes(planned=planned, drifted=drifted, outputs=changed)
 
 
 def _changes(document: Mapping[str, Any], key: str) -> tuple[Change, ...]:

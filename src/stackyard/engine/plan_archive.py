@@ -35,10 +35,11 @@ _RESOURCE = re.compile(
 )
 
 # Fields of the messages: the plan, a change of a resource, the change itself, and what is inside of those.
-_VERSION, _CHANGES, _DRIFT, _ENGINE, _ERRORED, _MODE = 1, 3, 18, 14, 20, 17
+_VERSION, _CHANGES, _OUTPUTS, _DRIFT, _ENGINE, _ERRORED, _MODE = 1, 3, 4, 18, 14, 20, 17
 _ADDRESS, _OLD_ADDRESS, _DEPOSED, _CHANGE, _REPLACED_BY, _REASON, _PROVIDER = 13, 14, 7, 9, 11, 12, 8
 _ACTION, _VALUES, _SECRETS_BEFORE, _SECRETS_AFTER, _IMPORTING = 1, 2, 3, 4, 5
 _ATTRIBUTE, _ELEMENT = 1, 2
+_OUTPUT_NAME, _OUTPUT_CHANGE = 1, 2
 
 # The provider whose schemas are given, and the one that every engine has inside.
 _PROXMOX = '/bpg/proxmox"]'
@@ -107,7 +108,11 @@ def read_archive(data: bytes, schemas: Mapping[str, Schema]) -> Mapping[str, Any
         if plan.number(_MODE) != _REFRESH_ONLY:
             # What has only another address is among the changes.
             drift = [one for one in drift if one["change"]["actions"] != ["no-op"]]
-        return {"resource_changes": _resources(plan.parts(_CHANGES), schemas), "resource_drift": drift}
+        return {
+            "resource_changes": _resources(plan.parts(_CHANGES), schemas),
+            "resource_drift": drift,
+            "output_changes": dict(map(_output, plan.parts(_OUTPUTS))),
+        }
     except (_UnknownFormError, ValueError, KeyError, zipfile.BadZipFile):
         return None
 
@@ -143,6 +148,15 @@ def _resource(fields: Fields, named: re.Match[str], schemas: Mapping[str, Schema
     if old_address and old_address != address:
         document["previous_address"] = old_address
     return document
+
+
+def _output(message: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the name of an output and what happens to it; its value is for the state to tell."""
+    fields = read_fields(message)
+    change = fields.part(_OUTPUT_CHANGE)
+    if change is None:
+        raise _UnknownFormError
+    return fields.text(_OUTPUT_NAME), {"actions": _ACTIONS[read_fields(change).number(_ACTION)][0]}
 
 
 def _find_schema(provider: str, kind: str, schemas: Mapping[str, Schema]) -> Schema:

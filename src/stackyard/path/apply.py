@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from stackyard.path.plan import Plan
     from stackyard.path.run import Run
 
-__all__ = ["ApplyOutcome", "apply_plan"]
+__all__ = ["ApplyOutcome", "apply_plan", "verify_guests"]
+
+
+_NOTHING = tofu.Applied(add=0, change=0, remove=0, imported=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,8 @@ async def apply_plan(
     Args:
         run: The target.
         made: The plan.
-        is_verified: Whether to wait until the guests that it touches are up.
+        is_verified: Whether to wait until the guests that it touches are up; and all other guests too, if the
+            run before did not see them up.
         on_resource: Told of each resource as its change begins, continues and ends, while others are still
             worked on: who has more to do with a guest need not wait for the rest.
 
@@ -65,7 +69,8 @@ async def apply_plan(
     """
     began_at = time.time()
     progress = GuestProgress(run, made)
-    watching = _GuestWatcher(run, _to_watch(made) if is_verified else {}, progress, on_resource)
+    watched = await _list_watched(run, made) if is_verified else {}
+    watching = _GuestWatcher(run, watched, progress, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"), progress.reporting():
             await record_target(run, made)
@@ -83,23 +88,42 @@ async def apply_plan(
     return ApplyOutcome(applied=applied, up=up, down=down)
 
 
+async def verify_guests(run: Run, made: Plan) -> ApplyOutcome:
+    """Wait for the guests that should be up, where a plan has nothing to apply."""
+    watching = _GuestWatcher(run, _list_started(made), GuestProgress(run, made), None)
+    try:
+        up, down = await watching.ends()
+    finally:
+        watching.cancel()
+    return ApplyOutcome(applied=_NOTHING, up=up, down=down)
+
+
 async def _run_apply(run: Run, made: Plan, emit: events.Emit) -> Applied:
     if made.changes.is_empty:
-        return tofu.Applied(add=0, change=0, remove=0, imported=0)
+        return _NOTHING
     return await tofu.apply(run.workdir, made.path, parallelism=run.settings.parallelism, emit=emit)
 
 
-def _to_watch(made: Plan) -> dict[str, Guest]:
-    """Return the guests that should be up after the plan and are touched by it, by address."""
+async def _list_watched(run: Run, made: Plan) -> dict[str, Guest]:
+    """Return the guests to wait for, by address: those that the plan touches, or all."""
+    from stackyard.path.publish import is_state_published  # lazy: its schema, only for an apply
+
+    started = _list_started(made)
+    if not await asyncio.to_thread(is_state_published, run):
+        # A run that was interrupted has created guests that this plan does not touch.
+        return started
     touched = {
         change.address
         for change in made.changes.planned
         if change.action in (Action.CREATE, Action.UPDATE, Action.REPLACE)
     }
+    return {address: guest for address, guest in started.items() if address in touched}
+
+
+def _list_started(made: Plan) -> dict[str, Guest]:
+    """Return the guests that should be up after a plan, by address."""
     return {
-        address: guest
-        for guest in made.desired.guests
-        if guest.started and not guest.is_template and (address := address_of(guest)) in touched
+        address_of(guest): guest for guest in made.desired.guests if guest.started and not guest.is_template
     }
 
 
@@ -131,18 +155,24 @@ class _GuestWatcher:
         if event.phase is events.ApplyPhase.DONE:
             is_going = event.action == "delete"
             guest = None if is_going else self._guests.get(event.address)
-            if guest is not None and event.address not in self._tasks:
-                verifying = verify_guest(
-                    self._run.client,
-                    guest,
-                    probe_port=self._run.probe_port,
-                    emit=self._run.emit,
-                    since_s=self._progress.began_s(event.address),
-                )
-                self._tasks[event.address] = asyncio.create_task(verifying)
+            if guest is not None:
+                self._watch(event.address, guest)
+
+    def _watch(self, address: str, guest: Guest) -> None:
+        if address not in self._tasks:
+            verifying = verify_guest(
+                self._run.client,
+                guest,
+                probe_port=self._run.probe_port,
+                emit=self._run.emit,
+                since_s=self._progress.began_s(address),
+            )
+            self._tasks[address] = asyncio.create_task(verifying)
 
     async def ends(self) -> tuple[tuple[GuestUp, ...], tuple[StackyardError, ...]]:
-        """Wait for every guest."""
+        """Wait for every guest, also for those that the engine had nothing to do with."""
+        for address, guest in self._guests.items():
+            self._watch(address, guest)
         results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, StackyardError):

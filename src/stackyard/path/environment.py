@@ -10,6 +10,7 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import Desired
 from stackyard.guard.implied import Overcommit
+from stackyard.path.own_code import OwnCode
 from stackyard.path.source_locations import in_env
 from stackyard.path.ssh_login import jump_of, node_host
 from stackyard.path.target import Resolved, SshAccess, Target
@@ -85,7 +86,16 @@ class EnvironmentSource:
         desired = self.resolver.resolve_desired(name, host)
         target = Target(kind=self.kind, name=name, node=self.resolver.node(name, host))
         resolved = resolve_on(self.resolver, target, desired)
-        return replace(resolved, locate=in_env(self.resolver.site, name))
+        return replace(resolved, locate=in_env(self.resolver.site, name), code=self._code(target))
+
+    def _code(self, target: Target) -> OwnCode:
+        site = self.resolver.site
+        node = self.resolver.resolve_host(target.node).node_name
+        return OwnCode(
+            folders=site.code.of(target.name),
+            env=(("name", target.name), ("node", node)),
+            secrets=frozenset(site.secret_values.variables),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from stackyard.path.unfinished import find_unfinished
 from stackyard.path.visibility import require_visible
 from stackyard.render.references import address_of
 from stackyard.render.userdata import with_data_files
+from stackyard.sources.site.own_code.find import GUESTS_OUTPUT
 from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
@@ -273,6 +274,9 @@ def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]
     for address in known.list_tainted():
         instance = known.instances[address]
         kind = short_type(instance.type)
+        if kind == instance.type:
+            # An object of another system: whether it is whole, only its own provider can tell.
+            continue
         name = name_in(kind, instance.attributes) or address.rpartition(".")[2]
         if (
             kind not in FILES
@@ -322,7 +326,9 @@ async def changes_of(run: Run, path: Path) -> Changes:
     """Return what a plan does: from its file where the form of that is known, else as the engine tells."""
     document = _read_archive(run, path)
     read = read_changes(await tofu.show_plan(run.workdir, path) if document is None else document)
-    return read.redact(run.workdir.redactor)
+    # The addresses of guests change by themselves: that alone is nothing to apply.
+    outputs = tuple(name for name in read.outputs if name != GUESTS_OUTPUT)
+    return dataclasses.replace(read, outputs=outputs).redact(run.workdir.redactor)
 
 
 def _read_archive(run: Run, path: Path) -> Mapping[str, Any] | None:

@@ -7,8 +7,9 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stackyard.inventory.contract import Origin, render
+from stackyard.inventory.contract import IncompleteError, Origin, parse, render
 from stackyard.inventory.facts import read_facts
+from stackyard.inventory.freshness import Freshness, freshness
 from stackyard.inventory.targets import StoredInventory, open_inventory_target
 from stackyard.path.run import state_version
 from stackyard.render.legacy_names import find_renamed
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved, Target
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["inventory_of", "inventory_target_of", "origin_of", "place_of", "publish"]
+__all__ = [
+    "inventory_of",
+    "inventory_target_of",
+    "is_current",
+    "is_state_published",
+    "origin_of",
+    "place_of",
+    "publish",
+]
 
 _FOLDER = "inventory"
 
@@ -59,6 +68,38 @@ def publish(run: Run, *, seen: Mapping[str, Sequence[str]]) -> Published:
     """
     inventory = _render_inventory(run.resolved, run.states, seen)
     return inventory_target_of(run.settings.store, run.resolved.target).publish(inventory)
+
+
+def is_current(run: Run) -> bool:
+    """Return whether the published inventory says what the input and the state of a target say.
+
+    Raises:
+        StackyardError: The store cannot be read.
+    """
+    return freshness(_read_published(run), _origin(run.resolved, run.states)) is Freshness.CURRENT
+
+
+def is_state_published(run: Run) -> bool:
+    """Return whether an inventory was published since the state was last written.
+
+    If not, the run that wrote the state did not see all its guests up: it was interrupted, it failed, or it
+    did not verify.
+
+    Raises:
+        StackyardError: The store cannot be read.
+    """
+    published = _read_published(run)
+    return published is not None and published.origin.state == run.state_version()
+
+
+def _read_published(run: Run) -> Inventory | None:
+    # From the store that the run has open: another connection would cost more than the rest of the check.
+    stored = run.states.objects.get(layout.inventory(run.resolved.target.state_name))
+    try:
+        return None if stored is None else parse(stored.data)
+    except IncompleteError:
+        # It is replaced like one that is out of date.
+        return None
 
 
 def inventory_of(store: ChosenStore, resolved: Resolved) -> Inventory:

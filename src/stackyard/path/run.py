@@ -160,7 +160,7 @@ class Run:
             self.served.expected.update(list_expected_values(rendered, blocks))
         if blocks:
             more = orjson.dumps(blocks, option=orjson.OPT_INDENT_2)
-            rendered = Rendered(files={**rendered.files, _BLOCKS_FILE: more}, variables=rendered.variables)
+            rendered = replace(rendered, files={**rendered.files, _BLOCKS_FILE: more})
         Workspace.of(self.settings.base, self.resolved.target).write(rendered)
 
     def state_version(self) -> str:
@@ -246,7 +246,7 @@ async def _run(
     ):
         credentials = await _credentials(resolved, settings, prepared.workspace.folder)
         workdir = _workdir(locked.engine, resolved, settings, prepared, locked.backend, served)
-        await _initialise(prepared.workspace, workdir, settings, emit)
+        await _initialise(prepared.workspace, workdir, resolved, settings, emit)
         # Only now: preparing needs no credentials, and downloads providers with the system's trust.
         workdir = replace(workdir, environment={**workdir.environment, **credentials})
         await recover_state(workdir, resolved.target.state_name, emit)
@@ -329,14 +329,15 @@ def _workdir(
         reattach=served.reattach if served is not None else None,
         cli_config=settings.cli_config,
         limits=Limits(lock_wait_s=settings.lock_wait_s),
-        locate=SourceLocations(resolved.locate, resolved.desired, prepared.workspace.folder),
+        locate=SourceLocations(resolved, prepared.workspace.folder),
     )
 
 
 def _require_input(resolved: Resolved, states: StateService) -> None:
     """Refuse an input with nothing in it for a state that holds something: too much would be destroyed."""
     name = resolved.target.state_name
-    if resolved.desired.is_empty and has_resources(states, name):
+    is_empty = resolved.desired.is_empty and not resolved.code.declares
+    if is_empty and has_resources(states, name):
         raise EmptyInputError(
             f"{resolved.target} says that nothing should be there, and the state {name} holds something.",
             remedy=f"Check that the input is whole; or remove it all: stackyard destroy {resolved.target}",
@@ -378,11 +379,12 @@ async def _provider(
 
 
 async def _initialise(
-    workspace: Workspace, workdir: Workdir, settings: RunSettings, emit: events.Emit
+    workspace: Workspace, workdir: Workdir, resolved: Resolved, settings: RunSettings, emit: events.Emit
 ) -> None:
     """Let the engine prepare its folder, unless it did so for the same things before."""
     wanted = Provider()
-    stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {wanted.version}"
+    needs = resolved.code.describe_needs()
+    stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {wanted.version} {needs}".strip()
     if workspace.drop_stale_lock(wanted.source, wanted.version):
         text = f"The provider was chosen for another version of stackyard; {wanted.version} is chosen now."
         emit(events.LogLine(level=events.LogLevel.INFO, source="init", text=text))

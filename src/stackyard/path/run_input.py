@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events
 from stackyard.engine.version import Flavour
+from stackyard.path.own_code import add_own_code, seal_own_code
 from stackyard.path.planfile import plan_keys, tofu_encryption
 from stackyard.path.provider_environment import provider_block
 from stackyard.path.workspace import Workspace, input_digest
@@ -74,7 +75,7 @@ def prepare(resolved: Resolved, settings: RunSettings, objects: Objects, emit: e
         OtherSiteError: The store was used with other keys than those of this site.
         FileError: The folder cannot be written, or the key not read.
     """
-    rendered = render_target(resolved, resolved.desired)
+    rendered = seal_own_code(render_target(resolved, resolved.desired), resolved.code)
     values = secret_values(resolved, rendered)
     workspace = Workspace.of(settings.base, resolved.target)
     workspace.write(rendered)
@@ -89,4 +90,5 @@ def prepare(resolved: Resolved, settings: RunSettings, objects: Objects, emit: e
 
 def render_target(resolved: Resolved, desired: Desired) -> Rendered:
     """Return the configuration of a target for a model."""
-    return render(desired, provider_block(resolved), scope=resolved.target.state_name)
+    rendered = render(desired, provider_block(resolved), scope=resolved.target.state_name)
+    return add_own_code(rendered, resolved.code, desired)

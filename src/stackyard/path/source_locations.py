@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.errors import Location
+from stackyard.path.own_code import CODE_FILE
 from stackyard.render.names import address, label
 from stackyard.render.references import POOL, address_of, address_of_file, data_addresses
 from stackyard.sources.site.build_guest import GuestLocations
+from stackyard.sources.site.document import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
-    from stackyard.base.errors import Location
     from stackyard.desired import Desired
+    from stackyard.path.target import Resolved
     from stackyard.sources.deployment.model import ParsedDeployment
     from stackyard.sources.deployment.text import ObjectText
     from stackyard.sources.site.load import Site
@@ -108,13 +111,14 @@ class SourceLocations:
     """Turns places in the generated configuration into those of the user's input.
 
     Args:
-        locate: Finds the places of guests.
-        desired: The model.
+        resolved: The target: its model, its own code, and where its guests are written.
         folder: The folder of the generated configuration.
     """
 
-    def __init__(self, locate: Locate, desired: Desired, folder: Path) -> None:
-        self._locate = locate
+    def __init__(self, resolved: Resolved, folder: Path) -> None:
+        desired = resolved.desired
+        self._locate = resolved.locate
+        self._code = resolved.code
         self._folder = folder
         self._keys = {address_of(guest): guest.key for guest in desired.guests}
         self._keys |= {one: guest.key for guest in desired.guests for one in data_addresses(guest.key)}
@@ -123,25 +127,29 @@ class SourceLocations:
     def __call__(self, where: Location | None, address: str | None) -> Location | None:
         """Return the place in the input for one that an engine names; a foreign file stays as it is."""
         is_generated = where is None or where.path.startswith(f"{self._folder}/")
-        if not is_generated:
-            return where
+        if where is not None and not is_generated:
+            return Location(format_path(Path(where.path)), where.line, where.column)
+        if where is not None and where.path == str(self._folder / CODE_FILE):
+            return self._code.locate_output(_lines_to(where))
         found = address or self._resource_at(where) or ""
         key = self._keys.get(found)
         return None if key is None else self._locate(key, ())
 
     def _resource_at(self, where: Location | None) -> str | None:
         """Return the address of the resource that a line of the generated file belongs to."""
-        if where is None or where.line is None:
-            return None
-        try:
-            with open(where.path, encoding="utf-8") as stream:
-                lines = stream.read().splitlines()[: where.line]
-        except OSError:
-            return None
         name = kind = None
-        for line in reversed(lines):
+        for line in reversed([] if where is None else _lines_to(where)):
             name = name or ((found := _NAME.match(line)) and found[1])
             if (found := _TYPE.match(line)) is not None:
                 kind = found[1]
                 break
         return f"{kind}.{name}" if kind and name else None
+
+
+def _lines_to(where: Location) -> list[str]:
+    """Return the lines of a generated file as far as a place; none where it cannot be read."""
+    try:
+        with open(where.path, encoding="utf-8") as stream:
+            return stream.read().splitlines()[: where.line or 0]
+    except OSError:
+        return []

@@ -9,6 +9,7 @@ from stackyard.base.errors import UsageError
 from stackyard.base.names import escape_part
 from stackyard.base.suggestions import did_you_mean
 from stackyard.guard.implied import Overcommit
+from stackyard.path.own_code import OwnCode
 from stackyard.path.source_locations import nowhere
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Resolved:
     extras: Mapping[str, Any] = field(default_factory=dict)
     # How much more than there is may be promised.
     overcommit: Overcommit = field(default_factory=Overcommit)
+    # The user's own code that joins the configuration.
+    code: OwnCode = field(default_factory=OwnCode)
     # Where a guest, or a field of it, is written in the input.
     locate: Locate = field(default=nowhere, repr=False, compare=False)
 

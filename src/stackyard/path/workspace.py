@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import directories, files
 from stackyard.base.errors import FileError
 from stackyard.engine.errored import find_errored_state_in
+from stackyard.path.own_code import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ _BACKEND = b'{"terraform": {"backend": {"http": {}}}}\n'
 _STAMP = "initialised"
 # What the engine prepares, and works with from then on: its backend, and which providers it chose.
 _LOCK_FILE = ".terraform.lock.hcl"
-_PREPARED = (_BACKEND_FILE, ".terraform/terraform.tfstate", _LOCK_FILE)
+_PREPARED = (_BACKEND_FILE, ".terraform/terraform.tfstate", ".terraform/modules/modules.json", _LOCK_FILE)
 # The programs of the providers by source, version and platform: folders, or links into a cache or a mirror.
 _PROVIDERS = ".terraform/providers/*/*/*/*/*"
 
@@ -57,10 +58,24 @@ class Workspace:
         for path in self.folder.iterdir():
             if path.name not in wanted and _is_read_unasked(path.name) and not path.is_dir():
                 path.unlink()
+        self._link(rendered.links)
         for name, content in wanted.items():
             path = self.folder / name
             if not path.exists() or path.read_bytes() != content:
                 files.replace_file(path, content)
+
+    def _link(self, wanted: Mapping[str, Path]) -> None:
+        for name in LINKS:
+            path, target = self.folder / name, wanted.get(name)
+            is_right = target is not None and path.is_symlink() and path.readlink() == target
+            if is_right:
+                continue
+            try:
+                path.unlink(missing_ok=True)
+                if target is not None:
+                    path.symlink_to(target)
+            except OSError as err:
+                raise FileError.from_os_error(err, "write", path) from err
 
     def drop_stale_lock(self, source: str, constraint: str) -> bool:
         """Remove the engine's choice of providers where it no longer fits; return whether it was so.
@@ -157,6 +172,8 @@ def input_digest(rendered: Rendered, values: Mapping[str, str], key: PlanKey) ->
     digest = hmac.new(key.secret, digestmod=hashlib.sha256)
     for name, content in sorted(rendered.files.items()):
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    for name, fingerprint in sorted(rendered.linked.items()):
+        digest.update(f"{name}\0{fingerprint}\0".encode())
     for name, value in sorted(values.items()):
         encoded = value.encode()
         digest.update(f"{name}\0{len(encoded)}\0".encode() + encoded)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from stackyard.render.configuration import Provider, Rendered, Variable, render
+from stackyard.render.configuration import Provider, Rendered, Variable, render, render_guests
 
-__all__ = ["Provider", "Rendered", "Variable", "render"]
+__all__ = ["Provider", "Rendered", "Variable", "render", "render_guests"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,12 +20,13 @@ from stackyard.render.vm import vm_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from pydantic import BaseModel
 
     from stackyard.desired import Desired
 
-__all__ = ["Provider", "Rendered", "Variable", "render"]
+__all__ = ["Provider", "Rendered", "Variable", "render", "render_guests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +50,19 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """Files for a work directory, by name, and the variables that have to come with them."""
+    """Files for a work directory, by name, and what has to come with them.
+
+    Attributes:
+        files: The files.
+        variables: The variables that have to be given.
+        links: Folders of modules, by the names of the links to them.
+        linked: Fingerprints of what is behind the links, by name.
+    """
 
     files: Mapping[str, bytes]
     variables: tuple[Variable, ...]
+    links: Mapping[str, Path] = field(default_factory=dict)
+    linked: Mapping[str, str] = field(default_factory=dict)
 
 
 def render(desired: Desired, provider: Provider | None = None, *, scope: str = "") -> Rendered:
@@ -70,7 +80,7 @@ def render(desired: Desired, provider: Provider | None = None, *, scope: str = "
         "provider": {"proxmox": _provider(provider or Provider())},
         "variable": {v.name: {"type": "string", "sensitive": True} for v in variables},
         "resource": _resources(whole),
-        "output": {"guests": {"value": _guests(whole)}},
+        "output": {"guests": {"value": render_guests(whole)}},
     }
     kept = {key: value for key, value in document.items() if value}
     text = orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
@@ -104,7 +114,7 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
     return {kind: found for kind, found in resources.items() if found}
 
 
-def _guests(desired: Desired) -> dict[str, Json]:
+def render_guests(desired: Desired) -> dict[str, Json]:
     """Return what everyone downstream asks about the guests."""
     guests: dict[str, Json] = {}
     for guest in desired.guests:

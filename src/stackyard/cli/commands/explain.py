@@ -17,6 +17,7 @@ from stackyard.cli.session import Session, pass_session
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.base.errors import Location
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.site.explain import ExplainedValue
     from stackyard.sources.site.resolver import ConfigResolver
@@ -134,11 +135,15 @@ def _show(writer: TextWriter, rows: list[tuple[ExplainedValue, Any]]) -> None:
     for value, masked in rows:
         title = value.section if value.section != section else ""
         section = value.section
-        where = "default" if value.where is None else f"{value.where.path}:{value.where.line}"
+        where = "default" if value.where is None else _format_place(value.where)
         table.append(
             (title, value.key, _format_value(masked), f"{where} ({value.why})" if value.why else where)
         )
     writer.table(("of", "key", "value", "from"), table)
+
+
+def _format_place(where: Location) -> str:
+    return where.path if where.line is None else f"{where.path}:{where.line}"
 
 
 def _format_value(value: Any) -> str:

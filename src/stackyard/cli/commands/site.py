@@ -120,7 +120,8 @@ def _counts(checked: Site) -> dict[str, int]:
     from stackyard.sources.site.names import list_names  # lazy: only when a verb runs
 
     counts = {kind: len(names) for kind, names in list_names(checked.root).items()}
-    return {**counts, "guests": sum(len(checked.guests(env)) for env in checked.envs)}
+    code = sum(len(folder.files) for folder in checked.code.folders)
+    return {**counts, "guests": sum(len(checked.guests(env)) for env in checked.envs), "code files": code}
 
 
 def _show_valid(writer: TextWriter, checked: Site, warnings: Sequence[Diagnostic]) -> None:

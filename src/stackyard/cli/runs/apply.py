@@ -15,7 +15,7 @@ from stackyard.cli.runs.plan import make_plan_request, plan_document, plan_resul
 from stackyard.cli.runs.target import ChosenTarget
 from stackyard.cli.views.changes import show_verdict
 from stackyard.cli.views.planned_changes import list_destroyed, show_changes
-from stackyard.path.apply import ApplyOutcome, apply_plan
+from stackyard.path.apply import ApplyOutcome, apply_plan, verify_guests
 from stackyard.path.plan import Plan, PlanRequest, load_plan, make_plan
 from stackyard.path.saved_plans import open_plan
 from stackyard.render.references import address_of
@@ -56,7 +56,7 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
             return plan_result(run, made)
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.is_nothing:
-            return nothing_result(made)
+            return await _complete_inventory(run, made, is_verified=not values["no_verify"])
         if plan_file is None and not values["yes"]:
             await require_yes(session, run, made, f"Apply this plan to {run.resolved.target}?")
         outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
@@ -86,6 +86,21 @@ async def require_yes(session: Session, run: Run | StackRun, made: Plan | StackP
 
     if not await confirm(session, question, show):
         raise NotConfirmedError(f"The plan of {run.resolved.target} was not applied. Nothing was changed.")
+
+
+async def _complete_inventory(run: Run, made: Plan, *, is_verified: bool) -> Result:
+    """Publish the inventory where there is nothing to apply, unless it is current.
+
+    A run before may have been interrupted between its apply and the end of its guests' boot.
+    """
+    from stackyard.path.publish import is_current  # lazy: its schema, only for an apply
+
+    has_guests = bool(run.resolved.desired.guests)
+    if not is_verified or not has_guests or await asyncio.to_thread(is_current, run):
+        return nothing_result(made)
+    outcome = await verify_guests(run, made)
+    inventory = None if outcome.down else _publish(run, outcome)
+    return _verified_result(made, outcome, inventory)
 
 
 def _publish(run: Run, outcome: ApplyOutcome) -> PublishedInventory:
@@ -127,6 +142,20 @@ def nothing_result(made: Plan) -> Result:
     )
 
 
+def _verified_result(made: Plan, outcome: ApplyOutcome, inventory: PublishedInventory | None) -> Result:
+    """Return what is shown where there was nothing to apply, and guests were waited for."""
+
+    def show(writer: TextWriter) -> None:
+        show_changes(writer, made.changes, str)
+        _show_guests(writer, outcome, inventory)
+
+    return Result(
+        document={**plan_document(made), "applied": None, **_guests_document(outcome, inventory)},
+        show=show,
+        status=_status(outcome, inventory),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedInventory:
     """What became of the inventory after an apply."""
@@ -143,27 +172,31 @@ class PublishedInventory:
 def outcome_result(made: Plan, outcome: ApplyOutcome, inventory: PublishedInventory | None = None) -> Result:
     """Return what a human and a program see of an apply."""
     applied = outcome.applied
-    is_well = not outcome.down and (inventory is None or inventory.error is None)
     return Result(
         document={
             **plan_document(made),
             "applied": {"add": applied.add, "change": applied.change, "remove": applied.remove},
-            "guests": [
-                {
-                    "key": up.key,
-                    "name": up.name,
-                    "vm_id": up.vm_id,
-                    "node": up.node,
-                    "addresses": up.addresses,
-                }
-                for up in outcome.up
-            ],
-            "down": [describe(error) for error in outcome.down],
-            "inventory": None if inventory is None else inventory.document(),
+            **_guests_document(outcome, inventory),
         },
         show=lambda writer: _show(writer, made, outcome, inventory),
-        status=ExitStatus.DONE if is_well else ExitStatus.FAILED,
+        status=_status(outcome, inventory),
     )
+
+
+def _status(outcome: ApplyOutcome, inventory: PublishedInventory | None) -> ExitStatus:
+    is_well = not outcome.down and (inventory is None or inventory.error is None)
+    return ExitStatus.DONE if is_well else ExitStatus.FAILED
+
+
+def _guests_document(outcome: ApplyOutcome, inventory: PublishedInventory | None) -> dict[str, Any]:
+    return {
+        "guests": [
+            {"key": up.key, "name": up.name, "vm_id": up.vm_id, "node": up.node, "addresses": up.addresses}
+            for up in outcome.up
+        ],
+        "down": [describe(error) for error in outcome.down],
+        "inventory": None if inventory is None else inventory.document(),
+    }
 
 
 def _show(
@@ -175,6 +208,10 @@ def _show(
         f"Applied: {applied.add} created, {applied.change} changed, {applied.remove} destroyed.",
         style="green",
     )
+    _show_guests(writer, outcome, inventory)
+
+
+def _show_guests(writer: TextWriter, outcome: ApplyOutcome, inventory: PublishedInventory | None) -> None:
     if outcome.up:
         rows = [
             (up.name, str(up.vm_id), up.node, ", ".join(up.addresses) or "-", f"{up.took_s:.1f} s")

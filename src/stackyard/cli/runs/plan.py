@@ -75,6 +75,7 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
             for change in made.changes.planned
             if change.action is Action.READ or not change.is_nothing
         ],
+        "outputs": list(made.changes.outputs),
         "guard": verdict_document(made.verdict),
     }
 

@@ -72,6 +72,9 @@ def show_changes(
         nothing: What to say where nothing changes.
     """
     shown = [change for change in changes.planned if _sign(change) is not None]
+    if not shown and changes.outputs:
+        _show_outputs(writer, changes.outputs)
+        return
     if not shown:
         writer.line(nothing, style="green")
         return
@@ -91,6 +94,12 @@ def show_changes(
     verbs = [(_sign(change) or IMPORTED).verb for change in shown]
     sums = [(sign.verb, verbs.count(sign.verb)) for sign in ORDER]
     writer.line("Plan: " + ", ".join(f"{count} to {verb}" for verb, count in sums if count) + ".")
+    if changes.outputs:
+        _show_outputs(writer, changes.outputs)
+
+
+def _show_outputs(writer: TextWriter, names: Sequence[str]) -> None:
+    writer.line(f"Outputs that change: {', '.join(names)}.")
 
 
 def list_destroyed(changes: Changes) -> list[str]:

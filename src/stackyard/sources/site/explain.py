@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.errors import Location
 from stackyard.sources.site.entities.postures import AuthMethod
+from stackyard.sources.site.own_code.find import EXTRA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stackyard.base.errors import Location
     from stackyard.sources.site.document import Key, LocatedValues
     from stackyard.sources.site.layers import GuestEntry
     from stackyard.sources.site.networks import NetworkCard
@@ -24,7 +25,7 @@ class ExplainedValue:
     """One resolved value.
 
     Attributes:
-        section: What it belongs to: `node`, a guest as `vm test`, or `ansible`.
+        section: What it belongs to: `node`, a guest as `vm test`, `ansible`, or `own code`.
         key: What it is called there.
         value: What it is; it may be a secret.
         where: Where it was written; nowhere if it is what holds by default.
@@ -39,7 +40,7 @@ class ExplainedValue:
 
 
 def explain_env(resolver: ConfigResolver, env: str, node: str | None = None) -> list[ExplainedValue]:
-    """Return every value of an env on a node, those of the node first, those for Ansible last.
+    """Return every value of an env on a node: of the node, the guests, for Ansible; then its own code.
 
     Raises:
         NotInSiteError: There is no such env or node.
@@ -55,7 +56,7 @@ def explain_env(resolver: ConfigResolver, env: str, node: str | None = None) -> 
         for key, value in values.items():
             where, why = _guest_origin(resolver, env, guest, card, key)
             result.append(ExplainedValue(section=section, key=key, value=value, where=where, why=why))
-    return [*result, *_ansible(resolver, env)]
+    return [*result, *_ansible(resolver, env), *_code(resolver, env)]
 
 
 def _locate_first(places: LocatedValues | None, *paths: Sequence[Key]) -> Location | None:
@@ -174,6 +175,19 @@ def _ansible(resolver: ConfigResolver, env: str) -> Iterator[ExplainedValue]:
     for key, value in resolver.resolve_ansible_vars(env).items():
         where, why = origins[key] if key in origins else (posture.read_setting(key)[1], f"'{posture.name}'")
         yield ExplainedValue(section="ansible", key=key, value=value, where=where, why=why)
+
+
+def _code(resolver: ConfigResolver, env: str) -> Iterator[ExplainedValue]:
+    """Return the folders of own code that join the configuration of an env, each with its files."""
+    for folder in resolver.site.code.of(env):
+        why = "for every env" if folder.label == EXTRA else ""
+        yield ExplainedValue(
+            section="own code",
+            key=f"module.{folder.label}",
+            value=list(folder.files),
+            where=Location(folder.shown),
+            why=why,
+        )
 
 
 def sections(values: Iterable[ExplainedValue]) -> dict[str, list[ExplainedValue]]:

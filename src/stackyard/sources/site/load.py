@@ -18,6 +18,8 @@ from stackyard.sources.site.entities.site import SiteFile
 from stackyard.sources.site.layers import GuestEntry, Layer, merge
 from stackyard.sources.site.names import Stamp, stamp_of
 from stackyard.sources.site.networks import Networks, networks_of
+from stackyard.sources.site.own_code import SiteCode
+from stackyard.sources.site.own_code.find import check_variables
 from stackyard.sources.site.secret_values import SiteSecrets, read_site_secrets
 from stackyard.sources.site.store_choice import choose_store, read_site_store
 from stackyard.sources.site.tree import LoadedFile, Tree, read_tree
@@ -73,6 +75,8 @@ class Site:
     own_boots: Mapping[str, OwnBoot] = field(default_factory=dict)
     # The files as they were just before they were read.
     stamp: Stamp = frozenset()
+    # The own code beside the envs.
+    code: SiteCode = field(default_factory=SiteCode)
 
     @classmethod
     def load(cls, said: str | Path | None = None) -> Site:
@@ -107,6 +111,8 @@ class Site:
         tree = read_tree(root, instead)
         site = cls._of(tree, read_site_secrets(tree.root, tree.found))
         found = Diagnostics()
+        if site.secrets.is_known or site.secrets.is_absent:
+            check_variables(site.code, site.secret_values.variables, found)
         check_site(site._add_damaged() if tree.damaged else site, found)
         # A place that is wrong by itself needs no second word.
         known = {one.where for one in tree.found} if tree.damaged else set()
@@ -125,6 +131,7 @@ class Site:
             flat_postures=tree.flat_postures,
             broken=tree.broken,
             paths=tree.paths,
+            code=tree.code,
             damaged=tree.damaged,
             hosts=tree.tables["hosts"],
             nodes=tree.tables["nodes"],

@@ -6,12 +6,15 @@ import os
 from pathlib import Path
 
 from stackyard.base.errors import FileError
+from stackyard.sources.site.own_code.find import ENVS, EXTRA, list_env_folders
 
 __all__ = ["KINDS", "PLACES", "Stamp", "list_names", "names_in", "stamp_of"]
 
 # Every file of a site with what shows whether it was written since: its time, size and inode.
 Stamp = frozenset[tuple[str, int, int, int]]
 
+# Where own code keeps modules that several envs call.
+_MODULES = "modules"
 # What each folder defines. Older sites have `vms` and `v2`; newer ones have what was in `v2` at the top.
 PLACES: tuple[tuple[str, str], ...] = (
     ("hosts", "hosts"),
@@ -61,7 +64,7 @@ def list_names(root: Path) -> dict[str, list[str]]:
 def stamp_of(root: Path) -> Stamp:
     """Return what changes whenever a file of a site is written, added or removed; no file is read."""
     found = set()
-    for folder in ("", *(path for _, path in PLACES)):
+    for folder in ("", *(path for _, path in PLACES), *_list_code_folders(root)):
         try:
             with os.scandir(root / folder) as entries:
                 for entry in entries:
@@ -72,3 +75,9 @@ def stamp_of(root: Path) -> Stamp:
             # What cannot be looked at is found out by anyone who reads it.
             continue
     return frozenset(found)
+
+
+def _list_code_folders(root: Path) -> list[str]:
+    """Return the folders of own code and its local modules, with every folder below them."""
+    tops = [EXTRA, _MODULES, *(f"{ENVS}/{name}" for name in list_env_folders(root).values())]
+    return [os.path.relpath(above, root) for top in tops for above, _, _ in os.walk(root / top)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import events
 from stackyard.base.diagnostics import Diagnostics, Severity
 from stackyard.sources.site.entities.networks import SdnNetwork
+from stackyard.sources.site.own_code.find import EXTRA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -84,7 +85,8 @@ def files_of_env(site: Site, env: str, node: str | None = None) -> frozenset[Fil
         node: The node that is said; the env's own, or the only one of the site, when absent.
     """
     loaded = site.envs.get(env)
-    used: set[File] = {("envs", env)}
+    # The code for all envs is used by each.
+    used: set[File] = {("envs", env), (EXTRA, EXTRA)}
     if loaded is None:
         return frozenset(used if node is None else used | files_of_host(site, node))
     used.add(("postures", loaded.model.posture))

@@ -53,6 +53,7 @@ class SiteSecrets:
         yield from ((f"api_tokens.{name}", token) for name, token in model.api_tokens.items())
         yield from ((f"passwords.{name}", password) for name, password in model.passwords.items())
         yield from ((f"auth.node_tokens.{name}", token) for name, token in auth.node_tokens.items())
+        yield from ((f"variables.{name}", value) for name, value in model.variables.items())
         if model.site_key is not None:
             yield "site_key", model.site_key
         for name in ("site_token", "signing_key", "repo_token"):

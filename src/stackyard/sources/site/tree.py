@@ -25,6 +25,8 @@ from stackyard.sources.site.entities.presets import PresetFile
 from stackyard.sources.site.entities.site import SiteFile
 from stackyard.sources.site.entities.specs import SpecFile
 from stackyard.sources.site.names import PLACES, names_in
+from stackyard.sources.site.own_code import SiteCode, find_own_code
+from stackyard.sources.site.own_code.find import ENV_SUFFIX, EXTRA
 from stackyard.sources.site.shape import validate
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ FOLDERS = tuple(
     for kind, path in PLACES
 )
 # Beside them a site keeps these, which are not ours to read.
-_OTHER_FOLDERS = frozenset({"v2", "defs", "tls", "secrets", "docs", "scripts", "state", "tests"})
+_OTHER_FOLDERS = frozenset(
+    {"v2", "defs", "tls", "secrets", "docs", "scripts", "state", "tests", "modules", EXTRA}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,8 @@ class Tree:
     damaged: dict[str, dict[str, LoadedFile[Any]]] = field(default_factory=dict)
     # Kind and name of every file by its path, as findings show it.
     paths: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # The own code beside the envs.
+    code: SiteCode = field(default_factory=SiteCode)
 
 
 def read_tree(root: Path, instead: Mapping[str, str] = types.MappingProxyType({})) -> Tree:
@@ -142,7 +148,16 @@ def read_tree(root: Path, instead: Mapping[str, str] = types.MappingProxyType({}
     for folder in FOLDERS:
         _read_folder(tree, folder, prefix, instead)
     _look_around(tree, prefix)
+    _read_code(tree, prefix)
     return tree
+
+
+def _read_code(tree: Tree, prefix: str) -> None:
+    envs = {*tree.tables["envs"], *tree.broken["envs"]}
+    tree.code = find_own_code(tree.root, prefix, envs, tree.found)
+    tree.paths.update(tree.code.paths)
+    # A target of that name is refused, in place of being unknown.
+    tree.broken["envs"].update(tree.code.without_env)
 
 
 def _read_site(tree: Tree, prefix: str) -> None:
@@ -228,7 +243,8 @@ def _look_around(tree: Tree, prefix: str) -> None:
             stem, extension = os.path.splitext(inner)
             if extension.lower() in (".yml", ".yaml"):
                 tree.broken[kinds[path]].add(stem)
-            if f"{path}/{inner}" not in read:
+            is_code = kinds[path] == "envs" and extension == ENV_SUFFIX
+            if f"{path}/{inner}" not in read and not is_code:
                 detail = f"'{inner}' is inside {path}, and only files are read there."
                 tree.found.add(UNKNOWN_FOLDER, detail, Location(f"{prefix}{path}/{inner}"))
     for name in _folders(tree.root):

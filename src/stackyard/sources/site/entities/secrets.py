@@ -9,6 +9,8 @@ from stackyard.sources.site.entities.values import Entity, KeyLine, Line, Named
 __all__ = ["AuthSecrets", "SecretsFile"]
 
 ApiToken = Annotated[str, StringConstraints(pattern=r"^[^@!=\s]+@[^@!=\s]+![^@!=\s]+=\S+$")]
+# Lines are kept: a private key has several.
+CodeValue = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=65536)]
 SigningKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")]
 
 
@@ -52,3 +54,5 @@ class SecretsFile(Entity):
     # Opens saved plans and seals private keys in the store; during a rotation several, the newest first.
     site_key: Annotated[Line | None, BeforeValidator(_blank_as_absent)] = None
     auth: Annotated[AuthSecrets, BeforeValidator(_nothing_as_default)] = AuthSecrets()
+    # Values for variables of own OpenTofu code, by the name of the variable.
+    variables: Annotated[Named[CodeValue], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
