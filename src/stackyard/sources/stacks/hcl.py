@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["parse_expression", "parse_hcl", "parse_template", "parse_values"]
 
 _LONGEST_TYPE = 2000
+# Blocks whose texts a provider or a provisioner takes; elsewhere, a function reads what they name.
+_USERS_OF_TEXTS = frozenset(("resource", "data", "ephemeral", "provider", "check"))
 _HEREDOC = "STACKYARD_TEMPLATE"
 
 
@@ -65,7 +67,7 @@ def parse_template(text: str) -> tuple[Expression, CodeFile]:
     found = CodeFile()
     if root.has_error or _HEREDOC in text:
         return UNKNOWN, found
-    found.reads = list(find_reads(root, {}))
+    found.reads = list(find_reads(root, with_texts=False))
     parts: list[Expression] = []
     at = data.index(b"\n") + 1
     for node in _walk(root):
@@ -154,7 +156,7 @@ def _read_block(block: Node, found: CodeFile) -> None:
         read(block, labels, found)
     # The conditions of a variable judge a value; they choose no file.
     if kind != "variable" and may_read(block.text or b""):
-        found.reads.extend(find_reads(block, {}))
+        found.reads.extend(find_reads(block, with_texts=kind in _USERS_OF_TEXTS))
 
 
 def _settings(block: Node) -> dict[str, Expression]:

@@ -172,28 +172,30 @@ _MAKERS = {
 }
 
 
-def find_reads(top: Node, names: dict[str, Expression]) -> Iterator[FileRead]:
+def find_reads(top: Node, *, with_texts: bool) -> Iterator[FileRead]:
     """Return the paths in everything below a node.
 
     Args:
         top: Where to look.
-        names: Names that hold there (`each`), and the collection of each.
+        with_texts: Whether a text that begins with `path.module` or the like counts, although no function
+            reads it: a resource may.
     """
-    pending = [(top, names)]
+    pending: list[tuple[Node, dict[str, Expression], bool]] = [(top, {}, with_texts)]
     while pending:
-        node, known = pending.pop()
+        node, known, texts = pending.pop()
         kind = node.type
         if kind == "function_call":
             name = text_of(node.named_children[0]).rpartition("::")[2] if node.named_children else ""
             if name in FILE_FUNCTIONS:
                 yield _read(name, node, known)
-        elif kind == "quoted_template" and _begins_with_path(node):
+                texts = False
+        elif kind == "quoted_template" and texts and _begins_with_path(node):
             yield FileRead("", [convert(node)], known, node.start_point.row + 1, _shown(node))
         elif kind in ("for_tuple_expr", "for_object_expr"):
             known = {**known, **_for_names(node)}
         elif kind == "block":
             known = {**known, **_block_names(node)}
-        pending.extend((child, known) for child in node.named_children)
+        pending.extend((child, known, texts) for child in node.named_children)
 
 
 def _read(name: str, node: Node, known: dict[str, Expression]) -> FileRead:

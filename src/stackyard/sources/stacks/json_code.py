@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_json_code", "parse_json_values"]
 
+_LONGEST_TEXT = 120
 _RESOURCES = ("resource", "data", "ephemeral")
 
 
@@ -145,27 +146,24 @@ def _settings(body: dict[_Text, Any]) -> dict[str, Expression]:
 def _read_kind(kind: _Text, body: Any, found: CodeFile) -> None:
     if kind == "//":
         return
+    labelled = list(_labelled(body))
     if kind == "terraform":
         for one in _objects(body):
             _read_terraform(one, found)
-    elif kind == "variable":
-        for label, one in _labelled(body):
-            found.variables[str(label)] = _variable(label, one)
-    elif kind == "output":
-        found.outputs.extend(str(label) for label, _ in _labelled(body))
     elif kind == "locals":
         for one in _objects(body):
             found.locals |= _settings(one)
+    elif kind == "variable":
+        found.variables |= {str(label): _variable(label, one) for label, one in labelled}
     elif kind == "module":
-        for label, one in _labelled(body):
-            found.modules.append(_module(label, one))
-    elif kind == "provider":
-        found.implied.extend(str(label) for label, _ in _labelled(body))
+        found.modules += [_module(label, one) for label, one in labelled]
+    elif kind in ("output", "provider"):
+        (found.outputs if kind == "output" else found.implied).extend(str(label) for label, _ in labelled)
     elif kind in _RESOURCES:
-        for label, one in _labelled(body):
+        for label, one in labelled:
             _read_resource(label, one, found)
     if kind != "variable":
-        found.reads.extend(_find_reads(body))
+        found.reads.extend(_find_reads(body, with_texts=kind in (*_RESOURCES, "provider", "check")))
 
 
 def _read_terraform(body: dict[_Text, Any], found: CodeFile) -> None:
@@ -216,7 +214,7 @@ def _read_resource(kind: _Text, instances: dict[_Text, Any], found: CodeFile) ->
                 found.remote_states.append(RemoteState(str(name), backend, inner, name.line))
 
 
-def _find_reads(top: Any) -> Iterator[FileRead]:
+def _find_reads(top: Any, *, with_texts: bool) -> Iterator[FileRead]:
     pending: list[tuple[Any, dict[str, Expression]]] = [(top, {})]
     while pending:
         value, names = pending.pop()
@@ -227,8 +225,8 @@ def _find_reads(top: Any) -> Iterator[FileRead]:
         elif isinstance(value, list):
             pending.extend((inner, names) for inner in value)
         elif isinstance(value, _Text) and "${" in value:
-            for read in parse_template(value)[1].reads:
+            whole, inside = parse_template(value)
+            for read in inside.reads:
                 yield read._replace(names={**names, **read.names}, line=value.line)
-            whole = parse_template(value)[0]
-            if isinstance(whole, list) and whole[0] == "t" and whole[1][:2] == ["r", "path"]:
-                yield FileRead("", [whole], names, value.line, str(value)[:120])
+            if with_texts and isinstance(whole, list) and whole[0] == "t" and whole[1][:2] == ["r", "path"]:
+                yield FileRead("", [whole], names, value.line, str(value)[:_LONGEST_TEXT])
