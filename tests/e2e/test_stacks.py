@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.stacks import StackRepo, make_repo
+from tests.support.stack_repo import StackRepo, make_repo
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stacks import StackRepo, make_repo
+from tests.support.stack_repo import StackRepo, make_repo
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 

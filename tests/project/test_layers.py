@@ -21,7 +21,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
     ("secrets", "desired", "fields"),
-    ("sources.store", "sources.site", "sources.deployment", "sources.manifest"),
+    ("sources.store", "sources.site", "sources.deployment", "sources.manifest", "sources.stacks"),
     ("render",),
     ("provider", "engine", "state"),
     ("guard", "inventory"),
@@ -49,6 +49,8 @@ DOORS = {
     "psycopg": {"clients.objects"},
     "proxmoxer": {"clients.proxmox"},
     "grpclib": {"provider"},
+    "tree_sitter": {"sources.stacks"},
+    "tree_sitter_hcl": {"sources.stacks"},
 }
 # Programs that run inside guests of the lab, each in a world of its own: they are not stackyard, and start
 # programs, wait and end as any program does.

@@ -1,82 +1,73 @@
-"""A repository of stacks, and the program run in it."""
+"""Repositories with stacks: files written, committed with real git, and what is selected of them."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import dedent
-from typing import Any
 
-from tests.support.cli import Ended, stackyard
+from stackyard.sources.stacks.repository import StackRepository, find_stacks
+from stackyard.sources.stacks.selection import SelectedStack, select_changed
 
-__all__ = ["StackRepo", "make_repo"]
-
-_AUTHOR = {
-    "GIT_AUTHOR_NAME": "t",
-    "GIT_AUTHOR_EMAIL": "t@example.org",
-    "GIT_COMMITTER_NAME": "t",
-    "GIT_COMMITTER_EMAIL": "t@example.org",
+_ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    **{f"GIT_{role}_{part}": "test" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")},
 }
 
 
-@dataclass(kw_only=True)
-class StackRepo:
-    """A repository of stacks."""
-
-    root: Path
-    env: dict[str, str] = field(default_factory=dict)
-
-    def write(self, files: Mapping[str, str]) -> None:
-        """Write files; their text is dedented."""
-        for name, text in files.items():
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(dedent(text))
-
-    def git(self, *arguments: str) -> str:
-        """Run git in the repository."""
-        ended = subprocess.run(
-            ("git", *arguments),
-            cwd=self.root,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.root), **_AUTHOR},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return ended.stdout.strip()
-
-    def commit(self, message: str = "change") -> str:
-        """Commit everything, and return the commit."""
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
-
-    def run(self, *arguments: str, status: int | None = 0) -> Ended:
-        """Run the program in the repository; check how it ends, unless that is left open."""
-        ended = stackyard(*arguments, cwd=self.root, env=self.env)
-        if status is not None:
-            assert ended.status == status, f"{arguments}\n{ended.stdout}\n{ended.stderr}"
-        return ended
-
-    def json(self, *arguments: str, status: int | None = 0) -> dict[str, Any]:
-        """Run the program and return its one object; `--json` stands before what goes to the engine."""
-        words = list(arguments)
-        at = words.index("--") if "--" in words else len(words)
-        return self.run(*words[:at], "--json", *words[at:], status=status).document
-
-    def actions(self, *arguments: str, status: int | None = 0) -> dict[str, str]:
-        """Plan, and return what happens to each address."""
-        planned = self.json("plan", *arguments, status=status)
-        return {change["address"]: change["action"] for change in planned["changes"]}
+def git(folder: Path, *arguments: str) -> str:
+    """Run real git."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
-def make_repo(folder: Path, files: Mapping[str, str], *, env: Mapping[str, str] | None = None) -> StackRepo:
-    """Make a repository with files, committed on `main`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    repo = StackRepo(root=folder, env=dict(env or {}))
-    repo.git("init", "-q", "-b", "main")
-    repo.write({".gitignore": ".stackyard/\n*.tfstate*\n.terraform/\n", **files})
-    repo.commit("begin")
-    return repo
+def write(root: Path, files: Mapping[str, str | None]) -> None:
+    """Write files by their paths, those above them too; remove those that are None."""
+    for name, text in files.items():
+        path = root / name
+        if text is None:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def make_repository(root: Path, files: Mapping[str, str | None]) -> Path:
+    """Make a repository whose branch `main` has some files, and a branch `feature` that is checked out."""
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    write(root, files)
+    commit(root)
+    git(root, "checkout", "--quiet", "-b", "feature")
+    return root
+
+
+def commit(root: Path) -> str:
+    """Commit everything, and return the commit."""
+    git(root, "add", "--all", "--force")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "change")
+    return git(root, "rev-parse", "HEAD").strip()
+
+
+def select(
+    root: Path, base: str | None = None, applied: Mapping[str, str] | None = None
+) -> dict[str, SelectedStack]:
+    """Return what is selected, by name."""
+    return {one.name: one for one in asyncio.run(select_changed(find_stacks(root), base, applied))}
+
+
+def repository(root: Path, files: Mapping[str, str | None]) -> StackRepository:
+    """Write files without git, and find the stacks."""
+    write(root, files)
+    return find_stacks(root)

@@ -1,4 +1,4 @@
-"""What a shell offers behind a command: targets, hosts, guests, manifests, states and labs.
+"""What a shell offers behind a command: targets, hosts, guests, manifests, stacks, states and labs.
 
 A shell waits while these run, and there is nobody to show an error to: what cannot be read quickly is left
 out. Names of files are enough for most of it, so that an input with mistakes completes as well.
@@ -23,6 +23,7 @@ __all__ = [
     "complete_hosts",
     "complete_labs",
     "complete_manifests",
+    "complete_stacks",
     "complete_states",
     "complete_targets",
 ]
@@ -78,6 +79,16 @@ def complete_manifests(ctx: click.Context) -> Iterator[str]:
 def complete_hosts(ctx: click.Context) -> Iterator[str]:
     """Give the nodes of the site."""
     yield from _stems(_site(ctx) / "nodes")
+
+
+@_completing
+def complete_stacks(ctx: click.Context) -> Iterator[str]:
+    """Give the stacks of the repository."""
+    from stackyard.sources.stacks.repository import find_stacks  # lazy: only for completion
+
+    del ctx
+    repository = find_stacks()
+    yield from (*repository.stacks, *repository.broken)
 
 
 @_completing

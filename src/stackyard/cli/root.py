@@ -142,6 +142,11 @@ _COMMANDS = {
         name="secrets",
         help="Read and write secrets files in the formats of SOPS (with age keys) and Ansible Vault.",
     ),
+    "stack": LazyCommand(
+        module="stackyard.cli.commands.stack",
+        name="stack",
+        help="Inspect stacks: folders of your own OpenTofu code, their order, and what a change touches.",
+    ),
     "state": LazyCommand(
         module="stackyard.cli.commands.state",
         name="state",

@@ -33,6 +33,8 @@ ENTITIES = (
     "env",
     "spec",
     "manifest",
+    "stack",
+    "repository",
 )
 
 STATE_WITHOUT_INPUT = Kind(

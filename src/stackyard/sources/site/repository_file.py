@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics
 from stackyard.base.errors import InvalidInputError
 from stackyard.sources.site.document import EMPTY_FILE, read_document
-from stackyard.sources.site.tree import validate
+from stackyard.sources.site.entities.stacks import RepositoryFile
+from stackyard.sources.site.shape import validate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["RepositoryFile", "read_repository_file"]
-
-
-class RepositoryFile(BaseModel):
-    """What the file says."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    # Where what runs leave is kept: s3://…, postgresql://… or https://….
-    store: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
 
 
 def read_repository_file(path: Path) -> RepositoryFile:

@@ -16,6 +16,7 @@ from stackyard.sources.site.entities.presets import PresetFile
 from stackyard.sources.site.entities.secrets import SecretsFile
 from stackyard.sources.site.entities.site import SiteFile
 from stackyard.sources.site.entities.specs import SpecFile
+from stackyard.sources.site.entities.stacks import RepositoryFile, StackFile
 from stackyard.sources.site.schema_names import ENTITIES
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _TYPES: Mapping[str, Any] = {
     "env": EnvFile,
     "spec": SpecFile,
     "manifest": Manifest,
+    "stack": StackFile,
+    "repository": RepositoryFile,
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -16,4 +16,6 @@ ENTITIES = {
     "env": "envs/NAME.yaml",
     "spec": "specs/NAME.yaml",
     "manifest": "manifests/NAME.yaml",
+    "stack": "stack.yaml, beside the code of a stack",
+    "repository": "stackyard.yaml, at the top of a repository",
 }

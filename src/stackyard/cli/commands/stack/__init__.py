@@ -1,0 +1,49 @@
+"""`stackyard stack`: folders of the user's own OpenTofu code, their order, and what a change touches."""
+
+from __future__ import annotations
+
+from stackyard.cli.command import LazyCommand, group
+
+__all__ = ["stack"]
+
+_LATER = {
+    "graph": LazyCommand(
+        module="stackyard.cli.commands.stack.graph",
+        name="graph",
+        help="Draw the order of the stacks: what is applied before what.",
+    ),
+    "list": LazyCommand(
+        module="stackyard.cli.commands.stack.list",
+        name="list_stacks",
+        help="List the stacks of the repository, or only those that a change touches.",
+    ),
+    "show": LazyCommand(
+        module="stackyard.cli.commands.stack.show",
+        name="show",
+        help="Show a stack: backend, providers, modules, variables, and every file that it reads.",
+    ),
+    "why": LazyCommand(
+        module="stackyard.cli.commands.stack.why",
+        name="why",
+        help="Show why a change selects a stack, or why not.",
+    ),
+}
+
+
+@group("stack", later=_LATER)
+def stack() -> None:
+    """Inspect stacks: folders of your own OpenTofu code, each with a state of its own.
+
+    Every folder with code below `stacks/`, `tofu/stacks/` or `infrastructure/NN-name/` is a stack; no file of
+    stackyard is needed. Its name is its path below that folder. A `stack.yaml` beside the code adds an order
+    (`after`, `before`), tags and more; a `stackyard.yaml` at the top of the repository sets other folders
+    (`roots`), `layers` and `defaults`. `stackyard site schema stack` and `stackyard site schema repository`
+    print what these files may hold.
+
+    \b
+    stackyard stack list                       all stacks
+    stackyard stack list --changed             those that your branch touches
+    stackyard stack why onprem/server_a        the way from a change to a stack
+    stackyard stack show onprem/server_a       backend, modules, files that it reads
+    stackyard stack graph --format mermaid     the order, as a picture
+    """  # noqa: D301 - click reads the control character

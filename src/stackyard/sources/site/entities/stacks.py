@@ -1,0 +1,71 @@
+"""`stack.yaml` beside the code of a stack, and what `stackyard.yaml` says about all stacks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+__all__ = ["RepositoryFile", "StackDependency", "StackFile"]
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\s\x00-\x1f]+$")]
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=255)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class StackDependency(_Strict):
+    """A stack that comes first, with the outputs that this stack takes as values of its variables."""
+
+    stack: Word
+    # The names of outputs, which are the names of variables too; or outputs by the name of a variable.
+    outputs: Annotated[list[Identifier], Field(min_length=1)] | dict[Identifier, Identifier] = Field(
+        default_factory=list
+    )
+
+
+class StackFile(_Strict):
+    """What is said of a stack beside its code. Paths of files are from the folder of the stack."""
+
+    # Stacks that are applied before this one, and stacks that are applied after it.
+    after: list[Word | StackDependency] = Field(default_factory=list)
+    before: list[Word] = Field(default_factory=list)
+    # Globs of more files that select this stack when they change, from the top of the repository.
+    watch: list[Text] = Field(default_factory=list)
+    var_files: list[Text] | None = None
+    secrets: list[Text] | None = None
+    backend_config: list[Text] = Field(default_factory=list)
+    # A folder of `*.json` whose top-level keys are values of variables.
+    domains: Text | None = None
+    tags: list[Word] = Field(default_factory=list)
+    protected: bool = False
+    engine: Literal["tofu", "terraform"] | None = None
+    # Folders with Rego rules for its plans.
+    policy: list[Text] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _have_no_doubles(self) -> Self:
+        names = [one if isinstance(one, str) else one.stack for one in self.after]
+        for key, values in (("after", names), ("before", self.before), ("tags", self.tags)):
+            twice = {value for value in values if values.count(value) > 1}
+            if twice:
+                raise ValueError(f"`{key}` names {', '.join(sorted(twice))} twice")
+        return self
+
+
+class RepositoryFile(_Strict):
+    """What holds for everything in a repository."""
+
+    # Where what runs leave is kept: s3://…, postgresql://… or https://….
+    store: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    # Folders that hold stacks; `stacks`, `tofu/stacks` and `infrastructure/NN-name` when absent.
+    roots: Annotated[list[Text], Field(min_length=1)] | None = None
+    # Folders or globs, from a root: what is in an earlier one is applied before what is in a later one.
+    layers: list[Text] | None = None
+    # What holds for each stack whose `stack.yaml` does not say otherwise.
+    defaults: StackFile | None = None
+    # Folders with Rego rules for the plans of all stacks.
+    policy: list[Text] = Field(default_factory=list)

@@ -1,0 +1,128 @@
+"""Folders of code as they are on disk: the files in each, and what they say, from the cache where it can be."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard.sources.stacks.code_file import CodeFile
+from stackyard.sources.stacks.kinds import is_code, is_values
+
+if TYPE_CHECKING:
+    from stackyard.sources.stacks.cache import StackCache
+    from stackyard.sources.stacks.working_tree import WorkingTree
+
+__all__ = ["CodeReader", "FolderFile"]
+
+# Nobody writes such code; a value of this size comes from a program.
+_LARGEST_BYTES = 16 * 2**20
+_MARK = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """A file of code or values.
+
+    Attributes:
+        path: From the top of the tree.
+        number: The number of its content.
+        real: Where it really is, for a link; empty where it is none.
+    """
+
+    path: str
+    number: str
+    real: str = ""
+
+
+@dataclass(slots=True)
+class CodeReader:
+    """Reads folders of code, each once."""
+
+    tree: WorkingTree
+    cache: StackCache
+    _folders: dict[str, dict[str, FolderFile]] = field(default_factory=dict)
+    _signatures: dict[str, str] = field(default_factory=dict)
+    _read: dict[str, CodeFile] = field(default_factory=dict)
+
+    def files(self, folder: str, names: tuple[str, ...] | None = None) -> dict[str, FolderFile]:
+        """Return the files of code and values in a folder by name.
+
+        Args:
+            folder: From the top of the tree.
+            names: The names of all files in it, where they are known.
+        """
+        known = self._folders.get(folder)
+        if known is None:
+            if names is None:
+                try:
+                    names = tuple(os.listdir(f"{self.tree.top}/{folder}"))
+                except OSError:
+                    names = ()
+            known = {}
+            for name in sorted(names):
+                if is_code(name) or is_values(name):
+                    known[name] = self._file(f"{folder}/{name}" if folder else name)
+            self._folders[folder] = known
+        return known
+
+    def signature(self, folder: str, names: tuple[str, ...] | None = None) -> str:
+        """Return a number that is another one whenever the code or the values of a folder are others."""
+        known = self._signatures.get(folder)
+        if known is None:
+            parts = [
+                f"{name}{_MARK}{file.number}{_MARK}{file.real}"
+                for name, file in self.files(folder, names).items()
+            ]
+            made = hashlib.sha1("\n".join(parts).encode("utf-8", "surrogateescape"), usedforsecurity=False)
+            known = self._signatures[folder] = made.hexdigest()
+        return known
+
+    def code(self, file: FolderFile) -> CodeFile:
+        """Return what a file of code says."""
+        kind = "json" if file.path.endswith(".json") else "hcl"
+        key = f"{kind}:{file.number}"
+        known = self._read.get(key)
+        if known is None:
+            known = self._read[key] = self._from_cache(key) or self._parse(file, key, kind)
+        return known
+
+    def content(self, file: FolderFile) -> bytes | None:
+        """Return what a file holds, None where it cannot be read or is larger than code is."""
+        try:
+            with open(f"{self.tree.top}/{file.real or file.path}", "rb") as stream:
+                data = stream.read(_LARGEST_BYTES + 1)
+        except (OSError, ValueError):
+            return None
+        return data if len(data) <= _LARGEST_BYTES else None
+
+    def _from_cache(self, key: str) -> CodeFile | None:
+        row = self.cache.code.get(key)
+        try:
+            return None if row is None else CodeFile.from_json(row)
+        except ValueError:
+            return None
+
+    def _parse(self, file: FolderFile, key: str, kind: str) -> CodeFile:
+        data = self.content(file)
+        if data is None:
+            return CodeFile(problem=(1, "The file cannot be read, or is larger than 16 MiB."))
+        if kind == "json":
+            from stackyard.sources.stacks.json_code import parse_json_code  # lazy: for files that are new
+
+            found = parse_json_code(data)
+        else:
+            from stackyard.sources.stacks.hcl import parse_hcl  # lazy: tree-sitter, for files that are new
+
+            found = parse_hcl(data)
+        if file.number and file.number != "unreadable":
+            self.cache.code.put(key, found.to_json())
+        return found
+
+    def _file(self, path: str) -> FolderFile:
+        place = f"{self.tree.top}/{path}"
+        if not os.path.islink(place):
+            return FolderFile(path, self.tree.number(path))
+        real = os.path.relpath(os.path.realpath(place), self.tree.top)
+        return FolderFile(path, self.tree.number(real), real)

@@ -1,0 +1,59 @@
+"""Which files are code, values, documentation or left by an engine, by their names alone."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "LOCK_FILE",
+    "STACK_FILE",
+    "is_auto_loaded",
+    "is_code",
+    "is_left_out",
+    "is_values",
+]
+
+STACK_FILE = "stack.yaml"
+LOCK_FILE = ".terraform.lock.hcl"
+_CODE = (".tf", ".tofu", ".tf.json", ".tofu.json")
+_VALUES = (".tfvars", ".tfvars.json")
+# Folders whose files no plan depends on: what engines keep, what people read, what tests are run with.
+_FOLDERS = re.compile(
+    r"(?:^|/)(?:\.terraform|\.git|\.stackyard|\.terragrunt-cache|docs?|\.github|\.gitlab|\.idea|\.vscode)/"
+)
+# Documentation, states, plans, logs of crashes, tests, and settings of editors and linters.
+_FILES = re.compile(
+    r"(?:README|LICENSE|LICENCE|COPYING|NOTICE|CHANGELOG|CONTRIBUTING|CODEOWNERS|AUTHORS)(?:[._-].*)?"
+    r"|.*\.(?:md|markdown|rst|adoc|tfstate|tfplan|tfstate\..*|tftest\.hcl|tftest\.json|tofutest\.hcl|tofutest\.json)"
+    r"|tfplan|\.terraform\.tfstate\.lock\.info|errored\.tfstate|crash(?:\..*)?\.log"
+    r"|\.gitignore|\.gitattributes|\.gitkeep|\.keep|\.editorconfig|\.tflint\.hcl|\.terraform-docs\.ya?ml"
+    r"|\.pre-commit-config\.yaml|\.DS_Store|.*~|\..*\.sw[a-p]",
+    re.IGNORECASE,
+)
+
+
+def is_code(name: str) -> bool:
+    """Return whether an engine reads a file of this name as code."""
+    return name.endswith(_CODE) and name[0] not in ".#" and name[-1] != "~"
+
+
+def is_values(name: str) -> bool:
+    """Return whether a file holds values of variables."""
+    return name.endswith(_VALUES)
+
+
+def is_auto_loaded(name: str) -> bool:
+    """Return whether an engine reads a file of values without being asked to."""
+    return name in ("terraform.tfvars", "terraform.tfvars.json") or name.endswith(
+        (".auto.tfvars", ".auto.tfvars.json")
+    )
+
+
+def is_left_out(path: str) -> bool:
+    """Return whether no plan depends on a file below a folder of code, unless the code reads it by name.
+
+    Args:
+        path: From the folder of the code.
+    """
+    name = path.rpartition("/")[2]
+    return _FILES.fullmatch(name) is not None or _FOLDERS.search(path) is not None
