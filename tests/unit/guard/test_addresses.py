@@ -1,4 +1,4 @@
-"""Addresses: a resource stands for its instances, a module for all below it, and nothing for more than that."""
+"""Addresses: a resource stands for its instances, a module for all below it, and no name for more."""
 
 from __future__ import annotations
 

@@ -39,14 +39,20 @@ def test_rules_data_and_what_they_share_are_read_and_tests_are_not(tmp_path: Pat
 
 @pytest.mark.parametrize(
     "text",
-    ["package stackyard", "\n# why\n\npackage stackyard # rules\n", "package\tstackyard\r\ndeny contains 1\n"],
+    [
+        "package stackyard",
+        "\n# why\n\npackage stackyard # rules\n",
+        "package\tstackyard\r\ndeny contains 1\n",
+    ],
 )
 def test_a_package_is_found_behind_comments(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.rego").write_bytes(text.encode())
     assert read_rules([tmp_path]).packages == ("stackyard",)
 
 
-@pytest.mark.parametrize("text", ["", "# only a comment", "deny contains 1", 'package a["b c"]', "packages x"])
+@pytest.mark.parametrize(
+    "text", ["", "# only a comment", "deny contains 1", 'package a["b c"]', "packages x"]
+)
 def test_a_file_without_a_plain_package_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.rego").write_text(text)
     (problem,) = problems(tmp_path)

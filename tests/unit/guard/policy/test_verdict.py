@@ -97,9 +97,11 @@ def test_an_error_has_its_place_in_the_file_of_the_user() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "garbage", "{}", "[]", "null", '{"result": []}', '{"result": {}}', answer({}), answer(None)]
-    + [answer({"stackyard.other": {"deny": [[]]}}), answer({"stackyard.tags": 1})]
-    + ['{"errors": "x"}', '{"errors": [1]}', '{"errors": [], "result": []}', "[" * 5000],
+    [
+        *("", "garbage", "{}", "[]", "null", '{"result": []}', '{"result": {}}', answer({}), answer(None)),
+        *(answer({"stackyard.other": {"deny": [[]]}}), answer({"stackyard.tags": 1}), "[" * 5000),
+        *('{"errors": "x"}', '{"errors": [1]}', '{"errors": [], "result": []}'),
+    ],
 )
 def test_an_answer_that_is_not_understood_refuses(text: str) -> None:
     found = read_answer(text, RULES, COPIES)
