@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from stackyard.engine.tools.install import InstalledTool
     from stackyard.engine.tools.survey import FoundTool
 
-__all__ = ["tools"]
+__all__ = ["INSTALLABLE_TOOLS", "tools"]
 
 # The keys of `INSTALLABLE`, which is not loaded to show a help.
-_INSTALLABLE = ("tofu", "opa")
+INSTALLABLE_TOOLS = ("tofu", "opa")
 
 
 @group("tools")
@@ -45,7 +45,7 @@ def list_tools(session: Session) -> Result:
 
 
 @tools.command("install")
-@click.argument("tool", type=click.Choice(_INSTALLABLE))
+@click.argument("tool", type=click.Choice(INSTALLABLE_TOOLS))
 @click.option("--version", metavar="X", help="The version, such as 1.12.6 (default: the tested one).")
 @pass_session
 def install(session: Session, tool: str, version: str | None) -> Result:

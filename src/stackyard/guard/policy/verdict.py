@@ -44,8 +44,8 @@ _SIDES = {"deny": DENIED, "warn": WARNED}
 _PERMIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
 _LONGEST_TEXT = 2000
 _QUOTED_CHARACTERS = 400
-# What the compiler and parser of OPA call their errors; all others are from running the rules.
-_COMPILE_ERRORS = ("rego_parse_error", "rego_compile_error", "rego_type_error", "rego_unsafe_var_error")
+# How the names of errors begin that OPA finds before it runs the rules.
+_COMPILE_ERROR = "rego_"
 
 
 def read_answer(text: str, rules: RuleSet, copies: Mapping[str, Path]) -> tuple[Finding, ...]:
@@ -107,8 +107,8 @@ def _read_error(error: Any, copies: Mapping[str, Path]) -> Finding:
     place = place if isinstance(place, dict) else {}
     file = copies.get(str(place.get("file", "")).rpartition("/")[2])
     where = None if file is None else Location(str(file), _number(place, "row"), _number(place, "col"))
-    code = error.get("code")
-    kind = RULES if code in _COMPILE_ERRORS else EVALUATION
+    code = str(error.get("code"))
+    kind = RULES if code.startswith(_COMPILE_ERROR) else EVALUATION
     return Finding(kind=kind, detail=f"{_shorten(error['message'])} ({code}).", where=where)
 
 

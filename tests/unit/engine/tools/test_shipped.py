@@ -2,16 +2,30 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from stackyard.cli.commands.tools import INSTALLABLE_TOOLS
 from stackyard.engine.tools import shipped
+from stackyard.engine.tools.catalogue import CATALOGUE
 from stackyard.engine.tools.gobuild import TOFU_PROGRAM
+from stackyard.engine.tools.table import INSTALLABLE, InstallableTool
+
+EACH = pytest.mark.parametrize("tool", INSTALLABLE.values(), ids=INSTALLABLE)
 
 
-def test_the_default_version_is_the_one_whose_module_files_are_shipped() -> None:
-    files = shipped.module_files()
-    required = re.search(rf"{TOFU_PROGRAM.module} v(\S+)", files["go.mod"])
+@EACH
+def test_the_default_version_is_the_one_whose_module_files_are_shipped(tool: InstallableTool) -> None:
+    files = shipped.module_files(tool.name)
+    required = re.search(rf"{tool.program.module} v(\S+)", files["go.mod"])
     assert required is not None
-    assert required[1] == shipped.DEFAULT_TOFU_VERSION
-    assert f"{TOFU_PROGRAM.module} v{shipped.DEFAULT_TOFU_VERSION} h1:" in files["go.sum"]
+    assert required[1] == tool.version
+    assert f"{tool.program.module} v{tool.version} h1:" in files["go.sum"]
+    assert f"tool {tool.program.package}" in files["go.mod"]
+
+
+def test_a_tool_is_installable_where_the_catalogue_and_the_command_say_so() -> None:
+    assert [tool.name for tool in CATALOGUE if tool.is_managed] == sorted(INSTALLABLE, reverse=True)
+    assert tuple(INSTALLABLE) == INSTALLABLE_TOOLS
 
 
 def test_the_shipped_gomod_has_the_lines_that_only_count_in_a_main_module() -> None:
@@ -21,10 +35,11 @@ def test_the_shipped_gomod_has_the_lines_that_only_count_in_a_main_module() -> N
     assert f"tool {TOFU_PROGRAM.package}" in gomod
 
 
-def test_every_module_that_is_required_has_its_sum() -> None:
-    files = shipped.module_files()
+@EACH
+def test_every_module_that_is_required_has_its_sum(tool: InstallableTool) -> None:
+    files = shipped.module_files(tool.name)
     required = re.findall(r"^\t(\S+ v\S+)", files["go.mod"], re.MULTILINE)
-    assert len(required) > 100
+    assert len(required) > 50
     replaced = "github.com/hashicorp/hcl/v2 v2.20.1"
     assert [name for name in required if f"{name}/go.mod h1:" not in files["go.sum"]] in ([], [replaced])
 
