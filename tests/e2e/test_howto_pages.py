@@ -57,7 +57,9 @@ def follow(reader: Reader, page: str) -> str:
 def write_file_of(page: str, name: str, folder: Path) -> None:
     """Write a file that a page shows, with its name in the first line."""
     shown = re.search(
-        rf"```yaml\n# {re.escape(name)}\n(.*?)```", (ROOT / "docs/howto" / page).read_text(), re.DOTALL
+        rf"```(?:yaml|hcl)\n# {re.escape(name)}\n(.*?)```",
+        (ROOT / "docs/howto" / page).read_text(),
+        re.DOTALL,
     )
     assert shown is not None
     (folder / name).write_text(shown[1])
@@ -74,6 +76,16 @@ def test_a_site_is_checked_then_applied_then_read_by_ansible(reader: Reader) -> 
     printed = follow(reader, "inventory.md")
     assert "@vms:" in printed
     assert "\ncurrent\n" in printed
+
+
+def test_own_code_is_applied_with_an_env_and_goes_only_by_name(reader: Reader) -> None:
+    page = "own-code-in-a-site.md"
+    (reader.folder / "envs/dev.tf").mkdir()
+    write_file_of(page, "envs/dev.tf/records.tf", reader.folder)
+    printed = follow(reader, page)
+    assert "1 code file" in printed
+    assert re.search(r'"([a-z0-9-]+)":"\1[.]dev [0-9.]+', printed) is not None, printed
+    assert "would be destroyed" in printed
 
 
 def test_a_manifest_is_looked_at_applied_and_converted(reader: Reader) -> None:

@@ -22,6 +22,8 @@ IMPORTED_AS = {
     "pyyaml": "yaml",
     "requests-toolbelt": "requests_toolbelt",
     "ruamel-yaml": "ruamel",
+    "tree-sitter": "tree_sitter",
+    "tree-sitter-hcl": "tree_sitter_hcl",
 }
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Fact", "read_facts"]
 
 _CONTAINER = "container"
+_MODULE = "module."
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 
 
@@ -39,7 +40,10 @@ class Fact:
 
 
 def read_facts(state: bytes | None) -> Mapping[str, Fact]:
-    """Return the guests of a state, by the address of their resource; none where there is no state yet."""
+    """Return the guests of a state, by the address of their resource; none where there is no state yet.
+
+    Guests in modules are those of the user's own code: no input describes them.
+    """
     if not state:
         return {}
     try:
@@ -47,7 +51,8 @@ def read_facts(state: bytes | None) -> Mapping[str, Fact]:
     except EncryptedStateError:
         # The input alone has to do.
         return {}
-    return {guest.address: _fact(guest) for guest in guests if guest.is_reliable}
+    own = [guest for guest in guests if not guest.address.startswith(_MODULE)]
+    return {guest.address: _fact(guest) for guest in own if guest.is_reliable}
 
 
 def _fact(guest: StateGuest) -> Fact:

@@ -57,6 +57,11 @@ class OwnCode:
         """Whether anything is in it that an engine would make or show."""
         return any(folder.declares for folder in self.folders)
 
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """How the addresses of everything in it begin."""
+        return tuple(f"module.{folder.label}." for folder in self.folders)
+
     def describe_needs(self) -> str:
         """Return what changes when other providers or modules have to be installed; empty without code."""
         needs = sorted({need for folder in self.folders for need in folder.needs})

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stackyard.guard import Cluster
     from stackyard.path.known_state import KnownState
     from stackyard.path.run import Run
+    from stackyard.path.target import Resolved
     from stackyard.state.inside import Instance
     from stackyard.state.managed import ManagedResources
     from stackyard.state.targets import TargetRecord
@@ -113,7 +114,7 @@ async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFil
     if not known.is_readable:
         return SharedFiles(desired=desired)
     new = () if mode is not PlanMode.NORMAL else tuple(_new_files(run, desired, known))
-    leaving = tuple(_list_leaving(desired, known, mode, run.resolved.target.state_name))
+    leaving = tuple(_list_leaving(run.resolved, known, mode))
     moves = _moves(new, leaving)
     new = tuple(file for file in new if address_of_file(file) not in moves.values())
     leaving = tuple(one for one in leaving if one.address not in moves)
@@ -173,16 +174,19 @@ def _new_files(run: Run, desired: Desired, known: KnownState) -> Iterator[Downlo
             yield file
 
 
-def _list_leaving(desired: Desired, known: KnownState, mode: PlanMode, scope: str) -> Iterator[Instance]:
+def _list_leaving(resolved: Resolved, known: KnownState, mode: PlanMode) -> Iterator[Instance]:
     """Return the files of the state that would be deleted; the data of single guests is no one else's."""
-    stay: set[str] = set()
+    desired, stay, modules = resolved.desired, set[str](), tuple[str, ...]()
     if mode is PlanMode.NORMAL:
+        # What becomes of files in own code, that code says.
+        modules = resolved.code.prefixes
         stay = {address_of_file(file) for file in desired.files}
         stay |= {address for vm in desired.vms for address in data_addresses(vm.key)}
-    data = set(_generated(known, scope))
+    data = set(_generated(known, resolved.target.state_name))
     for address, instance in known.instances.items():
         kind = short_type(instance.type)
-        if kind not in FILES or address in stay or instance.attributes.get("id") in data:
+        is_kept = address in stay or address.startswith(modules)
+        if kind not in FILES or is_kept or instance.attributes.get("id") in data:
             continue
         yield instance
 

@@ -46,7 +46,8 @@ def check_guests(site: Site, found: Diagnostics) -> None:
     own = [] if site.file is None else [site.file.places]
     for name, env in site.envs.items():
         guests = site.guests(name)
-        if not (guests or env.model.networks or is_lost(env.places, "vms")):
+        has_code = any(folder.declares for folder in site.code.of(name))
+        if not (guests or env.model.networks or has_code or is_lost(env.places, "vms")):
             found.add(NO_GUESTS, f"The env '{name}' describes nothing.", env.places.place(("vms",)))
         known_networks = shared | set(env.model.networks)
         sources = [env.places, *own]
