@@ -21,7 +21,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
     ("secrets", "desired", "fields"),
-    ("sources.store", "sources.site", "sources.deployment", "sources.manifest"),
+    ("sources.store", "sources.site", "sources.deployment", "sources.manifest", "sources.stacks"),
     ("render",),
     ("provider", "engine", "state"),
     ("guard", "inventory"),
