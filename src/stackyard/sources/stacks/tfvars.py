@@ -174,6 +174,12 @@ class _Collection:
     key: str | None = None
     # Whether an item was read and nothing behind it yet.
     is_behind_item: bool = False
+    is_constant: bool = True
+
+    @property
+    def value(self) -> Any:
+        """What was read; one with a key that has to be computed is no constant."""
+        return self.items if self.is_constant else NOT_CONSTANT
 
     def add(self, value: Any) -> None:
         if isinstance(self.items, list):
@@ -235,7 +241,7 @@ class _Reader(Scanner):
             else:
                 around[-1].add(value)
             while not self._find_item(around[-1]):
-                value = self._finish(around.pop().items, around)
+                value = self._finish(around.pop().value, around)
                 if not around:
                     return value
                 around[-1].add(value)
@@ -352,5 +358,7 @@ class _Reader(Scanner):
         self.at += 1
         self._skip(BLANKS)
         one.key = key if isinstance(key, str) else None
-        if one.key is not None:
+        if one.key is None:
+            one.is_constant = False
+        else:
             self._note_key(one, one.key, start)

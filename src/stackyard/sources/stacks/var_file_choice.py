@@ -29,7 +29,7 @@ _SUBJECT = re.compile(r"(?:(?P<subject>.+)\.)??(?:secrets?|sops)\..*")
 AMBIGUOUS = Kind(
     code="E-STACK-VAR-FILES",
     summary="It is not clear which variables files a stack uses",
-    remedy="Name them in stack.yaml, in their order, under `var_files` (under `secrets` for encrypted files).",
+    remedy="Name them in stack.yaml, in their order: under `var_files`, or `secrets` where encrypted.",
 )
 MISSING = Kind(
     code="E-STACK-VAR-FILE-MISSING",

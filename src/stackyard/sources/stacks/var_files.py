@@ -1,8 +1,8 @@
 """The variables files of a stack: which there are, which are passed to the engine, and what must stay hidden.
 
-By convention, refined by `var_files` and `secrets` of stack.yaml. A file that is encrypted, or whose name says
-that it has to be, is decrypted in memory and passed on as a `PrivateVarFile`. A file that git tracks must not
-hold a secret in clear.
+By convention, refined by `var_files` and `secrets` of stack.yaml. A file that is encrypted, or whose name
+says that it has to be, is decrypted in memory and passed on as a `PrivateVarFile`. A file that git tracks
+must not hold a secret in clear.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["StackVarFiles", "find_var_files"]
 TWICE = Kind(
     code="E-STACK-VALUE-TWICE",
     summary="A variable gets its value from two places",
-    remedy="Remove the value from the variables file, or the output or the committed key that it also comes from.",
+    remedy="Keep one of the two: the variables file, or the output or committed key that it also comes from.",
 )
 _DIGEST_PURPOSE = b"stackyard variables files 1"
 
