@@ -64,6 +64,45 @@ def test_vault_files_go_through_all_verbs(tmp_path: Path) -> None:
     assert stackyard("secrets", "view", str(path), "--vault-id", new).status == 0
 
 
+def test_a_variables_file_of_sops_goes_through_all_verbs(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.tfvars"
+    path.write_text('password = "hunter2"\n')
+    assert stackyard("secrets", "encrypt", str(path), "--age", RECIPIENT).status == 0
+    assert "hunter2" not in path.read_text()
+    assert stackyard("secrets", "view", str(path), env=KEY).stdout == 'password = "hunter2"\n'
+    editor = write_program(tmp_path / "editor", 'echo "more = 1" >> "$1"')
+    edited = stackyard("secrets", "edit", str(path), "--json", env={**KEY, "EDITOR": str(editor)})
+    assert edited.document["is_changed"] is True
+    assert stackyard("secrets", "view", str(path), env=KEY).stdout == 'password = "hunter2"\nmore = 1\n'
+
+
+def test_a_variables_file_of_ansible_vault_is_edited(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.tfvars"
+    path.write_text('password = "hunter2"\n')
+    env = {"ANSIBLE_VAULT_PASSWORD": "one word"}
+    assert stackyard("secrets", "encrypt", str(path), "--vault", env=env).status == 0
+    editor = write_program(tmp_path / "editor", 'echo "more = 1" >> "$1"')
+    edited = stackyard("secrets", "edit", str(path), env={**env, "EDITOR": str(editor)})
+    assert edited.status == 0, edited.stderr
+    assert stackyard("secrets", "view", str(path), env=env).stdout == 'password = "hunter2"\nmore = 1\n'
+
+
+@pytest.mark.parametrize("name", ["secrets.tfvars", "my vms.secret.tfvars", "secrets.tfvars.json"])
+def test_the_hook_refuses_a_staged_variables_file_in_clear(tmp_path: Path, name: str) -> None:
+    folder = new_repository(tmp_path / "repository")
+    assert stackyard("secrets", "check", "--install-hook", cwd=folder).status == 0
+    path = folder / name
+    path.write_text('{"password": "hunter2"}')
+    git(folder, "add", "--all")
+    # The working tree is right by now; what would be committed is not.
+    path.write_text("$ANSIBLE_VAULT;1.1;AES256\n6162\n")
+    refused = git(folder, "commit", "-m", "secrets")
+    assert refused.returncode != 0
+    assert f"{name}:1" in refused.stderr
+    git(folder, "add", "--all")
+    assert git(folder, "commit", "-m", "secrets").returncode == 0
+
+
 def test_a_locked_file_says_which_keys_are_needed(plain_file: Path) -> None:
     stackyard("secrets", "encrypt", str(plain_file), "--age", RECIPIENT)
     ended = stackyard("secrets", "view", str(plain_file), "--json")

@@ -7,17 +7,17 @@ inside its strings escaped: `${` in a value is data, never something to evaluate
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
+from stackyard.base.documents.hcltext import HclValue as Value
+from stackyard.base.documents.hcltext import write_hcl
 from stackyard.base.errors import InvalidInputError
 
-__all__ = ["Value", "VariableError", "encode_variables"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-Value: TypeAlias = "str | int | float | bool | Sequence[Value] | Mapping[str, Value] | None"
+__all__ = ["Value", "VariableError", "encode_variables"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 # Linux refuses to start a program with a longer `NAME=value` (MAX_ARG_STRLEN, its end mark included).
@@ -48,34 +48,12 @@ def encode_variables(variables: Mapping[str, Value]) -> dict[str, str]:
 
 
 def _entry(name: str, value: Value) -> str:
-    text = value if isinstance(value, str) else _hcl(name, value)
+    try:
+        text = value if isinstance(value, str) else write_hcl(value)
+    except ValueError as err:
+        raise VariableError(f"The variable {name} holds a number that is not finite.") from err
     if "\0" in text:
         raise VariableError(f"The variable {name} holds a NUL character, which no environment can carry.")
     if len(f"TF_VAR_{name}={text}".encode(errors="surrogateescape")) > _LONGEST_ENTRY_BYTES:
         raise VariableError(f"The variable {name} is too long for the environment.")
     return text
-
-
-def _hcl(name: str, value: Value) -> str:
-    """Write a value as an HCL expression."""
-    if isinstance(value, str):
-        return _hcl_string(value)
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        if not math.isfinite(value):
-            raise VariableError(f"The variable {name} holds a number that is not finite.")
-        return repr(value)
-    if isinstance(value, Mapping):
-        items = (f"{_hcl_string(key)}={_hcl(name, item)}" for key, item in value.items())
-        return "{" + ",".join(items) + "}"
-    return "[" + ",".join(_hcl(name, item) for item in value) + "]"
-
-
-def _hcl_string(text: str) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)
-    # JSON has two escapes that HCL has not.
-    quoted = re.sub(r"\\(.)", lambda m: {"b": r"\u0008", "f": r"\u000c"}.get(m[1], m[0]), quoted)
-    return quoted.replace("${", "$${").replace("%{", "%%{")

@@ -100,6 +100,8 @@ def test_the_nearest_sops_yaml_counts() -> None:
         "secrets.yaml",
         "stacks/a/secrets.tfvars",
         "vms.secret.tfvars",
+        "secrets.auto.tfvars",
+        "secrets.tfvars.json",
         "a.sops.json",
         "a.secrets.yml",
         "prod.secret.env",

@@ -69,6 +69,28 @@ class Repository:
         changed = set(await self._list_paths(*arguments))
         return tuple(entry for entry in await self.index() if entry.path in changed)
 
+    async def list_tracked(self, paths: Iterable[Path]) -> frozenset[Path]:
+        """Return those of some files that are tracked or staged."""
+        return await self._list_files(("ls-files", "-z", "--cached"), paths)
+
+    async def list_ignored(self, paths: Iterable[Path]) -> frozenset[Path]:
+        """Return those of some files that git ignores and does not track."""
+        return await self._list_files(
+            ("ls-files", "-z", "--others", "--ignored", "--exclude-standard"), paths
+        )
+
+    async def _list_files(self, arguments: Sequence[str], paths: Iterable[Path]) -> frozenset[Path]:
+        asked = {}
+        for path in paths:
+            # The file itself may be a link; git knows it by its own name.
+            real = path.parent.resolve() / path.name
+            if real.is_relative_to(self.root):
+                asked[real.relative_to(self.root).as_posix()] = path
+        if not asked:
+            return frozenset()
+        found = await self._list_paths(*arguments, "--", *(f":(literal){name}" for name in asked))
+        return frozenset(asked[name] for name in found if name in asked)
+
     async def contents(self, blobs: Iterable[str], *, largest_bytes: int) -> dict[str, str]:
         """Return the text of blobs; larger ones are left out, and bytes that are not UTF-8 are replaced."""
         objects = await describe_objects(self._command, blobs)

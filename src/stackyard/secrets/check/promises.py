@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
     from stackyard.secrets.values import Scalar
 
-__all__ = ["CONFIG_NAME", "Broken", "configs_of", "find_broken_promises"]
+__all__ = ["CONFIG_NAME", "Broken", "configs_of", "find_broken_promises", "is_secret_name"]
 
 CONFIG_NAME = ".sops.yaml"
 # Names by which people say that a file holds secrets.
-_NAMED = re.compile(r"(?:.*\.)?secrets?\.(?:ya?ml|json|tfvars|env)|.*\.secrets?\..+|.*\.sops\..+")
+_NAMED = re.compile(
+    r"(?:.*\.)?secrets?\.(?:ya?ml|json|(?:auto\.)?tfvars(?:\.json)?|env)|.*\.secrets?\..+|.*\.sops\..+"
+)
 
 Broken = tuple[int, str]
 
@@ -44,6 +46,11 @@ def configs_of(texts: Mapping[str, str]) -> dict[PurePosixPath, SopsConfig]:
         for path, text in texts.items()
         if PurePosixPath(path).name == CONFIG_NAME
     }
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether the name of a file says that it holds secrets."""
+    return _NAMED.fullmatch(name) is not None
 
 
 def find_broken_promises(
@@ -73,7 +80,7 @@ def _find_promise(path: PurePosixPath, configs: Mapping[PurePosixPath, SopsConfi
     rule = nearest.find_rule(Path(path)) if nearest is not None else None
     if nearest is not None and rule is not None and rule.get("path_regex"):
         return f"{nearest.path} says that it is encrypted"
-    return "its name says that it holds secrets" if _NAMED.fullmatch(path.name) else None
+    return "its name says that it holds secrets" if is_secret_name(path.name) else None
 
 
 def _clear(path: str, text: str) -> Iterator[Leaf]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,7 +15,7 @@ from stackyard.sources.deployment.text import ObjectText, is_comment, parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["DomainTwiceError", "read_domains"]
+__all__ = ["Domain", "DomainTwiceError", "read_domain_files", "read_domains"]
 
 
 class DomainTwiceError(InvalidInputError):
@@ -25,8 +26,29 @@ class DomainTwiceError(InvalidInputError):
     default_remedy = "Keep each top-level key in one file."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """What a committed file has under one of its top-level keys, and where."""
+
+    value: Any
+    where: Location
+
+
 def read_domains(folder: Path) -> ObjectText:
     """Read the files of a folder as one object.
+
+    Raises:
+        ObjectMissingError: There is no such folder, or no file in it.
+        DomainTwiceError: A domain is in two files.
+        InvalidInputError: A file is empty, cut off, or means more than one thing.
+    """
+    data = {key: domain.value for key, domain in read_domain_files(folder).items()}
+    text = orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()
+    return ObjectText(text, f"{folder}/*.json", data)
+
+
+def read_domain_files(folder: Path) -> dict[str, Domain]:
+    """Read the files of a folder; return what is under each top-level key, with its place.
 
     Raises:
         ObjectMissingError: There is no such folder, or no file in it.
@@ -36,15 +58,13 @@ def read_domains(folder: Path) -> ObjectText:
     paths = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not paths:
         raise ObjectMissingError(f"There is no *.json in {folder}.", where=Location(str(folder)))
-    data: dict[str, Any] = {}
-    homes: dict[str, Path] = {}
+    found: dict[str, Domain] = {}
     for path in paths:
-        for key, value in parse(read_text(path), str(path)).data.items():
-            if key in homes and not is_comment(key):
+        text = parse(read_text(path), str(path))
+        for key, value in text.data.items():
+            if key in found and not is_comment(key):
                 raise DomainTwiceError(
-                    f"`{key}` is in {homes[key]} and in {path}.", where=Location(str(path))
+                    f"`{key}` is in {found[key].where.path} and in {path}.", where=Location(str(path))
                 )
-            homes[key] = path
-            data[key] = value
-    text = orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()
-    return ObjectText(text, f"{folder}/*.json", data)
+            found[key] = Domain(value=value, where=text.place((key,)))
+    return found
