@@ -129,3 +129,23 @@ def test_a_guest_that_stays_down_fails_an_apply_with_nothing_to_change(yard: Yar
     shown = yard.run("apply", "t", status=1).stdout
     assert "Nothing to change" in shown
     assert "web is not up after 1 s" in shown
+
+
+@pytest.mark.parametrize(
+    ("verify", "code"),
+    [
+        ({"address": False}, "E-INVENTORY-INCOMPLETE"),
+        ({"timeout_s": 1}, "E-GUEST-DOWN"),
+    ],
+)
+def test_an_apply_that_exits_with_an_error_is_a_failed_run(
+    yard: Yard, verify: dict[str, Any], code: str
+) -> None:
+    set_boot_time(yard, NEVER_S)
+    yard.write_env("t", [{**WEB, "verify": verify}])
+    for _ in range(2):
+        # The second has nothing to change.
+        yard.run("apply", "t", status=1)
+        (run, *_) = yard.json("runs", "list")["runs"]
+        assert (run["verb"], run["outcome"]) == ("apply", "failed")
+        assert run["error"]["code"] == code

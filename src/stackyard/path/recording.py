@@ -36,7 +36,7 @@ from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import hold_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from stackyard.base.redaction import Redactor
@@ -126,6 +126,12 @@ class Recording:
     def change(self, **values: Any) -> None:
         """Put something into the record; it is written when the run ends."""
         self.run = dataclasses.replace(self.run, **values)
+
+    def note_failures(self, errors: Sequence[StackyardError]) -> None:
+        """Record that the run failed, if there are errors; for a run that reports them and raises none."""
+        if errors:
+            detail = " ".join(error.detail for error in errors)
+            self.change(outcome=Outcome.FAILED, error={**describe(errors[0]), "detail": detail})
 
     def write(self) -> None:
         """Write the record.

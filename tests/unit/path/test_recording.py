@@ -85,6 +85,17 @@ async def test_how_a_run_failed_is_on_record_without_its_secrets(
     assert "hunter2" not in str(run)
 
 
+async def test_a_run_that_reports_its_errors_has_failed_too(subject: RunSubject) -> None:
+    async with recorded(subject, events.ignore) as recording:
+        recording.note_failures([])
+        assert recording.run.outcome is Outcome.RUNNING
+        recording.note_failures([InvalidInputError("web is wrong."), StoreError("It is away.")])
+    run = newest(subject)
+    assert run.outcome is Outcome.FAILED
+    assert run.error is not None
+    assert (run.error["code"], run.error["detail"]) == ("E-INVALID", "web is wrong. It is away.")
+
+
 async def test_a_request_from_any_machine_stops_a_run_as_ctrl_c_does(subject: RunSubject) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)

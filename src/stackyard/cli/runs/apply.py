@@ -45,8 +45,9 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
             "repeat `stackyard plan --out` with them, and apply that."
         )
     plan_request = make_plan_request(values)
+    chosen = ChosenTarget(session, values)
     async with (
-        ChosenTarget(session, values).run("plan" if values["dry_run"] else "apply") as opened,
+        chosen.run("plan" if values["dry_run"] else "apply") as opened,
         _open_plan(opened, plan_request, plan_file) as (
             run,
             made,
@@ -56,11 +57,12 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
             return plan_result(run, made)
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.is_nothing:
-            return await _complete_inventory(run, made, is_verified=not values["no_verify"])
+            return await _complete_inventory(chosen, run, made, is_verified=not values["no_verify"])
         if plan_file is None and not values["yes"]:
             await require_yes(session, run, made, f"Apply this plan to {run.resolved.target}?")
         outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
         inventory = None if values["no_verify"] or outcome.down else _publish(run, outcome)
+        chosen.note_failures(_list_failures(outcome, inventory))
     return outcome_result(made, outcome, inventory)
 
 
@@ -88,7 +90,7 @@ async def require_yes(session: Session, run: Run | StackRun, made: Plan | StackP
         raise NotConfirmedError(f"The plan of {run.resolved.target} was not applied. Nothing was changed.")
 
 
-async def _complete_inventory(run: Run, made: Plan, *, is_verified: bool) -> Result:
+async def _complete_inventory(chosen: ChosenTarget, run: Run, made: Plan, *, is_verified: bool) -> Result:
     """Publish the inventory where there is nothing to apply, unless it is current.
 
     A run before may have been interrupted between its apply and the end of its guests' boot.
@@ -100,6 +102,7 @@ async def _complete_inventory(run: Run, made: Plan, *, is_verified: bool) -> Res
         return nothing_result(made)
     outcome = await verify_guests(run, made)
     inventory = None if outcome.down else _publish(run, outcome)
+    chosen.note_failures(_list_failures(outcome, inventory))
     return _verified_result(made, outcome, inventory)
 
 
@@ -183,9 +186,14 @@ def outcome_result(made: Plan, outcome: ApplyOutcome, inventory: PublishedInvent
     )
 
 
+def _list_failures(outcome: ApplyOutcome, inventory: PublishedInventory | None) -> list[StackyardError]:
+    """Return what went wrong after the changes were applied."""
+    error = None if inventory is None else inventory.error
+    return [*outcome.down, *([] if error is None else [error])]
+
+
 def _status(outcome: ApplyOutcome, inventory: PublishedInventory | None) -> ExitStatus:
-    is_well = not outcome.down and (inventory is None or inventory.error is None)
-    return ExitStatus.DONE if is_well else ExitStatus.FAILED
+    return ExitStatus.FAILED if _list_failures(outcome, inventory) else ExitStatus.DONE
 
 
 def _guests_document(outcome: ApplyOutcome, inventory: PublishedInventory | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from stackyard.state import StateService
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from stackyard.base.errors import StackyardError
     from stackyard.cli.session import Session
     from stackyard.path.recording import Recording
     from stackyard.path.run import Run
@@ -96,6 +97,7 @@ class ChosenTarget:
         self._session = session
         self._values = values
         self._by_state = by_state
+        self._recording: Recording | None = None
         self._source, self.store, self.resolved = self._read()
         warn_of_unstored_states(self.store.base, session)
 
@@ -142,6 +144,11 @@ class ChosenTarget:
         """Return how to run."""
         return settings_of(self._values, self.store)
 
+    def note_failures(self, errors: Sequence[StackyardError]) -> None:
+        """Record that the run that is open failed, if there are errors that it reports and does not raise."""
+        if self._recording is not None:
+            self._recording.note_failures(errors)
+
     def _subject(self, verb: str) -> RunSubject:
         source = Path(self.resolved.source)
         return RunSubject(
@@ -174,6 +181,7 @@ class ChosenTarget:
                     reread=lambda: self._read_again(recording),
                 ) as run,
             ):
+                self._recording = recording
                 yield run
         except GuardRefusedError as err:
             raise GuardRefusedError(
