@@ -132,7 +132,7 @@ def test_each_workspace_has_a_state_of_its_own(tmp_path: Path) -> None:
     repo.write({"stacks/onprem/a/ws.tf": 'output "ws" { value = terraform.workspace }\n'})
     error = repo.json("plan", "stack:onprem/a@blue", status=65)["error"]
     assert error["code"] == "E-STACK-WORKSPACE"
-    assert error["where"]["path"].endswith("ws.tf")
+    assert error["where"]["file"].endswith("ws.tf")
 
 
 def test_code_that_declares_nothing_never_destroys_what_there_is(tmp_path: Path) -> None:

@@ -72,6 +72,15 @@ class Verdict:
             kept=self.kept | other.kept,
         )
 
+    def permit_all(self, option: str) -> Verdict:
+        """Return the same with everything permitted that an option could permit by name."""
+        named = [one for one in self.refused if one.permit is not None and one.permit.option == option]
+        return dataclasses.replace(
+            self,
+            refused=tuple(one for one in self.refused if one not in named),
+            permitted=(*self.permitted, *named),
+        )
+
     def locate(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Verdict:
         """Return the same with the places of its findings in the user's files."""
         return dataclasses.replace(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
+    from stackyard.path.stacks.files import StackFiles
+    from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["NO_CHECKOUT", "Checkout", "DirtyCheckoutError", "OutdatedCheckoutError", "read_checkout"]
 
@@ -34,44 +35,44 @@ class OutdatedCheckoutError(InvalidInputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """A working tree of git.
+    """A working tree of git; paths are from its top.
 
     Attributes:
         commit: The commit; empty outside of git, and before the first one.
-        changed: Files that differ from those of the commit, or are not in it, from the top of the tree.
+        changed: Files that differ from those of the commit, or are not in it.
         missing: Files that were changed on the default branch since, and not here.
         branch: The default branch, for a person.
-        root: The top of the tree.
+        top: The top of the tree.
     """
 
     commit: str = ""
-    changed: frozenset[str] = frozenset()
-    missing: frozenset[str] = frozenset()
+    changed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     branch: str = ""
-    root: Path | None = None
+    top: str = ""
 
-    def commit_of(self, reads: Collection[str]) -> str:
+    def commit_of(self, files: StackFiles) -> str:
         """Return the commit that files are those of; empty where they differ from it."""
-        return "" if self.changed.intersection(reads) else self.commit
+        return "" if files.select(self.changed) else self.commit
 
-    def require_clean(self, target: str, reads: Collection[str]) -> None:
+    def require_clean(self, target: str, files: StackFiles) -> None:
         """Refuse files that are not those of an up-to-date commit.
 
         Args:
             target: The stack.
-            reads: The files that it reads, from the top of the tree.
+            files: The files that it reads.
 
         Raises:
             DirtyCheckoutError: Some are not committed.
             OutdatedCheckoutError: Some were changed on the default branch.
         """
-        dirty = sorted(self.changed.intersection(reads))
+        dirty = files.select(self.changed)
         if dirty:
             raise DirtyCheckoutError(
                 f"{target} reads files with changes that are not committed: {_list(dirty)}.",
-                where=Location(str((self.root / dirty[0]) if self.root else dirty[0])),
+                where=Location(str(Path(self.top, dirty[0]))),
             )
-        behind = sorted(self.missing.intersection(reads))
+        behind = files.select(self.missing)
         if behind:
             raise OutdatedCheckoutError(
                 f"{target} reads files that {self.branch} has newer: {_list(behind)}."
@@ -86,21 +87,29 @@ def _list(paths: list[str]) -> str:
     return f"{', '.join(paths[:_SHOWN])}{more}"
 
 
-async def read_checkout(root: Path) -> Checkout:
+async def read_checkout(tree: WorkingTree) -> Checkout:
     """Return the state of a working tree; `NO_CHECKOUT` outside of git.
 
     Raises:
         GitError: git cannot tell.
     """
-    if not any((above / ".git").exists() for above in (root, *root.parents)):
+    if not tree.is_git:
         return NO_CHECKOUT
-    from stackyard.sources.stacks.worktree import read_worktree  # lazy: only in a repository
+    from stackyard.clients.git.compare import Comparison  # lazy: only in a repository
+    from stackyard.sources.stacks.changes import find_changes, find_default_tip  # lazy: as above
 
-    found = await read_worktree(root)
+    git = Comparison(top=Path(tree.top))
+    head = await git.find_commit("HEAD")
+    if head is None:
+        return NO_CHECKOUT
+    changed = await find_changes(tree, head)
+    tip, branch = await find_default_tip(git)
+    base = None if tip in ("", head) else await git.find_merge_base(tip, head)
+    missing = (await git.list_changes([base], tip))[base] if base is not None and base != tip else None
     return Checkout(
-        commit=found.commit,
-        changed=found.changed,
-        missing=found.missing,
-        branch=found.branch,
-        root=root,
+        commit=head,
+        changed=tuple(sorted(changed.files)),
+        missing=tuple(sorted(missing or ())),
+        branch=branch,
+        top=tree.top,
     )

@@ -38,7 +38,7 @@ async def read_inputs(
     for name in names:
         data = None
         for workspace in dict.fromkeys((resolved.workspace, DEFAULT_WORKSPACE)):
-            data = await read_stack_state(source.resolve(name, workspace), settings, engines)
+            data = await read_stack_state(await source.resolve(name, workspace), settings, engines)
             if data is not None:
                 break
         states[name] = GivenState.read(data)

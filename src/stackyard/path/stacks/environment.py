@@ -52,11 +52,13 @@ def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def find_cli_config() -> Path | None:
     """Return the settings file of the engine that the user has: mirrors, credentials of registries."""
-    for name in ("STACKYARD_TOFU_CONFIG", "TF_CLI_CONFIG_FILE", "TERRAFORM_CONFIG"):
-        if named := os.environ.get(name):
-            return Path(named)
+    if named := os.environ.get("STACKYARD_TOFU_CONFIG"):
+        return Path(named)
+    said = (os.environ.get(name) for name in ("TF_CLI_CONFIG_FILE", "TERRAFORM_CONFIG"))
     usual = (Path.home() / name for name in (".tofurc", ".terraformrc"))
-    return next((path for path in usual if path.is_file()), None)
+    # The engine only warns of one that is missing.
+    found = (path for path in (*(Path(one) for one in said if one), *usual) if path.is_file())
+    return next(found, None)
 
 
 def plugin_cache(environment: Mapping[str, str]) -> Path:

@@ -12,7 +12,7 @@ from stackyard.state.inside import read_view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stackyard.engine.var_files import PrivateVarFile
+    from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.model import Stack
     from stackyard.state.inside import StateOutput
 
@@ -125,8 +125,8 @@ def collect_inputs(stack: Stack, states: Mapping[str, GivenState]) -> StackInput
 
 
 def _var_file(stack: Stack, values: Mapping[str, Any]) -> PrivateVarFile:
-    from stackyard.engine.var_files import PrivateVarFile  # lazy: few stacks take outputs of others
-    from stackyard.sources.stacks.var_files import inputs_text  # lazy: as above
+    from stackyard.secrets.var_file import PrivateVarFile  # lazy: few stacks take outputs of others
+    from stackyard.sources.stacks.input_values import inputs_text  # lazy: as above
 
     return PrivateVarFile(path=stack.folder / "stack.yaml", content=inputs_text(values))
 

@@ -180,7 +180,7 @@ def _changes_of(run: StackRun, document: Mapping[str, Any] | None) -> Changes:
 async def _judge(run: StackRun, plan_request: PlanRequest, document: Mapping[str, Any] | None) -> Verdict:
     resolved = run.resolved
     changes = _changes_of(run, document)
-    verdict = inspect(changes, plan_request.allowances, is_protected=resolved.stack.settings.protected)
+    verdict = inspect(changes, plan_request.allowances, protected=resolved.stack.settings.protected)
     if resolved.stack.settings.policy and document is not None:
         from stackyard.guard.policy import evaluate_policies  # lazy: few stacks have rules of their own
 
@@ -196,14 +196,20 @@ async def _judge(run: StackRun, plan_request: PlanRequest, document: Mapping[str
             },
         }
         verdict = verdict.join(
-            await evaluate_policies(document, resolved.stack.settings.policy, context=context)
+            await evaluate_policies(
+                document,
+                resolved.stack.settings.policy,
+                context=context,
+                allowances=plan_request.allowances,
+                redactor=run.workdir.redactor,
+            )
         )
     return verdict
 
 
 def _require_code(run: StackRun, data: bytes | None) -> None:
     """Refuse code that declares nothing for a state that holds something: all of it would be destroyed."""
-    if run.resolved.facts.declares_resources or data is None:
+    if data is None or not run.resolved.is_empty():
         return
     try:
         held = [one for one in read_view(data).instances.values() if one.mode == "managed"]

@@ -23,7 +23,7 @@ from stackyard.state import StateService, layout
 from stackyard.state.embedded import serve_embedded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from stackyard.clients.objects import Objects
     from stackyard.engine.version import Engine
@@ -101,7 +101,7 @@ async def open_stack_run(
     engine: Engine,
     inputs: StackInputs = NO_INPUTS,
     emit: events.Emit = events.ignore,
-    reread: Callable[[], ResolvedStack] | None = None,
+    reread: Callable[[], Awaitable[ResolvedStack]] | None = None,
 ) -> AsyncIterator[StackRun]:
     """Put everything in place.
 
@@ -128,7 +128,7 @@ async def open_stack_run(
                 backend = await stack.enter_async_context(serve_embedded(states, prefix=name, emit=emit))
             if reread is not None and backend is not None:
                 lock = await stack.enter_async_context(hold_lock(backend, name, settings))
-                resolved = await asyncio.to_thread(reread)
+                resolved = await reread()
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
             workdir = _workdir(resolved, settings, engine, keys[0], inputs)
             workdir = _with_backend(workdir, resolved, backend, served)
@@ -164,7 +164,7 @@ def _workdir(
         folder=resolved.stack.folder,
         environment=environment,
         variables=variables,
-        var_files=(*resolved.values.ordered, *inputs.var_files),
+        var_files=(*resolved.values.passed, *inputs.var_files),
         redactor=resolved.redactor.with_secrets([*inputs.secrets, key.secret.hex()]),
         data_dir=Workspace.of(settings.base, resolved.target).folder,
         cli_config=resolved.cli_config,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, field, replace
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.directories import PROJECT_FOLDER
-from stackyard.base.errors import UsageError
 from stackyard.base.redaction import Redactor
-from stackyard.base.suggestions import did_you_mean
 from stackyard.path.stacks.arguments import PassedArguments
 from stackyard.path.stacks.backend import (
     DEFAULT_WORKSPACE,
@@ -21,14 +20,20 @@ from stackyard.path.stacks.backend import (
     refuse_unseen_workspace,
 )
 from stackyard.path.stacks.environment import engine_environment, find_cli_config, secret_values
+from stackyard.path.stacks.files import StackFiles
 from stackyard.path.target import Target
 from stackyard.sources.site.store_choice import choose_store, read_site_store
 from stackyard.sources.stacks.facts import read_facts
+from stackyard.sources.stacks.input_values import read_domain_values
+from stackyard.sources.stacks.isolation import check_isolation
 from stackyard.sources.stacks.repository import find_stacks
 from stackyard.sources.stacks.var_files import find_var_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from stackyard.base.dag import Graph
+    from stackyard.base.diagnostics import Diagnostics
 
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
@@ -41,8 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["KIND", "ResolvedStack", "StackSource", "make_target", "split_workspace"]
 
 KIND = "stack"
+_DECLARES = re.compile(r'^\s*"?(resource|module|import|moved|removed)"?[\s":{]', re.MULTILINE)
 _CODE = (".tf", ".tf.json", ".tofu", ".tofu.json")
-_LOCK_FILE = ".terraform.lock.hcl"
 
 
 def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
@@ -89,10 +94,20 @@ class ResolvedStack:
 
     def code_files(self) -> Iterator[Path]:
         """Yield the files with code: of the stack, and of its local modules."""
-        for folder in (self.stack.folder, *self.facts.modules):
-            for path in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else ():
+        for folder in (self.stack.folder, *self.module_folders()):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 if path.name.endswith(_CODE):
                     yield path
+
+    def module_folders(self) -> tuple[Path, ...]:
+        """Return the folders of its local modules."""
+        return tuple(Path(self.repository.tree.top, folder) for folder in self.facts.modules)
+
+    def is_empty(self) -> bool:
+        """Return whether the code declares nothing: no resource, no module; a file that is broken may."""
+        return not self.facts.problems and not any(
+            _DECLARES.search(path.read_text(errors="replace")) for path in self.code_files()
+        )
 
     def digest(self, key: PlanKey, inputs: StackInputs) -> str:
         """Return the fingerprint of everything that a plan of the stack is made from.
@@ -102,12 +117,11 @@ class ResolvedStack:
             inputs: What other stacks gave.
         """
         found = hmac.new(key.secret, digestmod=hashlib.sha256)
-        for path in sorted(self.repository.files_read(self.stack, self.facts)):
+        for path in StackFiles(self.repository, self.stack).list():
             found.update(f"{path}\0".encode(errors="surrogateescape"))
-            found.update(_file_digest(self.repository.root / path))
+            found.update(_file_digest(Path(self.repository.tree.top, path)))
         found.update(self.values.digest(key.secret).encode())
         found.update(repr(sorted(inputs.values.items())).encode())
-        found.update(_file_digest(self.stack.folder / _LOCK_FILE))
         return found.hexdigest()[:32]
 
 
@@ -137,18 +151,12 @@ class StackSource:
         """Return a stack.
 
         Raises:
-            UsageError: There is none of that name.
+            StackNotFoundError: There is none of that name.
             InvalidInputError: Its stack.yaml is not valid.
         """
-        if name in self.repository.broken:
-            raise self.repository.broken[name]
-        found = self.repository.stacks.get(name)
-        if found is None:
-            meant = did_you_mean(name, self.repository.stacks)
-            raise UsageError(f"There is no stack `{name}`.{meant or ' `stackyard stack list` shows them.'}")
-        return found
+        return self.repository.find(name)
 
-    def resolve(
+    async def resolve(
         self, name: str, workspace: str = DEFAULT_WORKSPACE, arguments: PassedArguments | None = None
     ) -> ResolvedStack:
         """Return a stack in a workspace.
@@ -164,9 +172,9 @@ class StackSource:
         environment = engine_environment()
         backend = find_backend(stack, facts, workspace, environment)
         if workspace != DEFAULT_WORKSPACE and backend.kind is BackendKind.STORE:
-            refuse_unseen_workspace(stack, (stack.folder, *map(Path, facts.modules)))
-        sensitive = frozenset(name for name, one in facts.variables.items() if one.sensitive)
-        values = find_var_files(stack, workspace, sensitive=sensitive)
+            top = Path(self.repository.tree.top)
+            refuse_unseen_workspace(stack, (stack.folder, *(top / folder for folder in facts.modules)))
+        values = await _find_values(stack, workspace, facts)
         return ResolvedStack(
             target=make_target(name, workspace),
             repository=self.repository,
@@ -181,14 +189,35 @@ class StackSource:
             arguments=arguments or PassedArguments(),
         )
 
-    def reread(self, resolved: ResolvedStack) -> ResolvedStack:
+    async def reread(self, resolved: ResolvedStack) -> ResolvedStack:
         """Return a stack as its files are now.
 
         Raises:
             StackyardError: As for `resolve`.
         """
-        source = replace(self, repository=find_stacks(self.repository.root))
-        return source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
+        source = StackSource(find_stacks(self.repository.root))
+        return await source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
+
+    def graph(self) -> Graph[str]:
+        """Return the order of the stacks.
+
+        Raises:
+            CycleError: They depend on each other in a circle.
+        """
+        return self.repository.graph()
+
+    def check_isolation(self) -> Diagnostics:
+        """Return what is wrong with where stacks keep their states, and with whose states they read."""
+        return check_isolation(self.repository)
+
+
+async def _find_values(stack: Stack, workspace: str, facts: StackFacts) -> StackVarFiles:
+    """Return the values of the variables of a stack, those of committed domain files too."""
+    sensitive = frozenset(name for name, one in facts.variables.items() if one.sensitive)
+    values = await find_var_files(stack, workspace, sensitive=sensitive)
+    if stack.settings.domains is None:
+        return values
+    return values.with_values(read_domain_values(stack.settings.domains, facts.variables))
 
 
 def _file_digest(path: Path) -> bytes:

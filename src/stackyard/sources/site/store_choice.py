@@ -97,6 +97,10 @@ def find_store(start: Path | None = None) -> ChosenStore:
     try:
         root = find_site(start=here)
     except SiteNotFoundError:
+        for folder in _upwards(here):
+            # A repository of stacks: it says so itself, or something was run in it before.
+            if (folder / REPOSITORY_FILE).is_file() or (folder / PROJECT_FOLDER).is_dir():
+                return choose_store(folder, folder / PROJECT_FOLDER)
         return choose_store(here, directories.data_folder())
     return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.stacks.working_tree import WorkingTree
 
-__all__ = ["BaseNotFoundError", "Changes", "find_changes"]
+__all__ = ["BaseNotFoundError", "Changes", "find_changes", "find_default_tip"]
 
 _CANDIDATES = (
     "refs/remotes/origin/HEAD",
@@ -143,6 +143,16 @@ async def _find_named(git: Comparison, base: str) -> str:
         raise BaseNotFoundError(f"There is no commit `{base}` in this repository.")
     merged = await git.find_merge_base(commit, "HEAD")
     return merged or commit
+
+
+async def find_default_tip(git: Comparison) -> tuple[str, str]:
+    """Return the last commit of the default branch that is known here, and its name; empty where none is."""
+    refs = await git.list_refs("refs/remotes/origin/HEAD", *_CANDIDATES[1:])
+    chosen = next((ref for ref in _CANDIDATES if ref in refs), None)
+    if chosen is None:
+        return "", ""
+    tip, leads_to = refs[chosen]
+    return tip, (leads_to or chosen).removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
 
 
 async def _find_default(git: Comparison, tree: WorkingTree) -> tuple[str, str, bool]:

@@ -7,15 +7,30 @@ from stackyard.cli.command import LazyCommand, group
 __all__ = ["stack"]
 
 _LATER = {
+    "adopt": LazyCommand(
+        module="stackyard.cli.commands.stack.adopt",
+        name="adopt",
+        help="Move the state of a stack into the store of stackyard, and make its code use it.",
+    ),
     "graph": LazyCommand(
         module="stackyard.cli.commands.stack.graph",
         name="graph",
         help="Draw the order of the stacks: what is applied before what.",
     ),
+    "leave": LazyCommand(
+        module="stackyard.cli.commands.stack.leave",
+        name="leave",
+        help="Move the state of a stack out of the store, to a file beside its code.",
+    ),
     "list": LazyCommand(
         module="stackyard.cli.commands.stack.list",
         name="list_stacks",
         help="List the stacks of the repository, or only those that a change touches.",
+    ),
+    "run": LazyCommand(
+        module="stackyard.cli.commands.stack.run",
+        name="run",
+        help="Run a program in the folder of each stack, in the order of their dependencies.",
     ),
     "show": LazyCommand(
         module="stackyard.cli.commands.stack.show",

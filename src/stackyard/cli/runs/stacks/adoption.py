@@ -22,7 +22,7 @@ __all__ = ["run_adopt", "run_leave"]
 async def run_adopt(session: Session, values: dict[str, Any]) -> Result:
     """Move the state of a stack into our store."""
     command = StackCommand(session, values)
-    chosen = command.choose(values["target"])
+    chosen = await command.choose(values["target"])
     async with chosen.run("adopt", is_locked=True) as run:
         moved = await adopt_state(run)
         if moved.resources:
@@ -33,7 +33,7 @@ async def run_adopt(session: Session, values: dict[str, Any]) -> Result:
 async def run_leave(session: Session, values: dict[str, Any]) -> Result:
     """Move the state of a stack out of our store, beside its code."""
     command = StackCommand(session, values)
-    chosen = command.choose(values["target"])
+    chosen = await command.choose(values["target"])
     if chosen.resolved.backend.kind is not BackendKind.STORE:
         raise UsageError(
             f"{chosen.resolved.target} does not use the store: its state is in {chosen.resolved.backend.label}."

@@ -56,10 +56,10 @@ class StackCommand:
     async def checkout(self) -> Checkout:
         """Return the working tree, looked at once."""
         if self._checkout is None:
-            self._checkout = await read_checkout(self.source.repository.root)
+            self._checkout = await read_checkout(self.source.repository.tree)
         return self._checkout
 
-    def choose(self, named: str) -> ChosenStack:
+    async def choose(self, named: str) -> ChosenStack:
         """Return a stack, as `NAME` or `NAME@WORKSPACE`.
 
         Raises:
@@ -67,7 +67,7 @@ class StackCommand:
             InvalidInputError: Something is wrong with its files.
         """
         name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
-        return ChosenStack(self, self.source.resolve(name, workspace, self.arguments))
+        return ChosenStack(self, await self.source.resolve(name, workspace, self.arguments))
 
 
 class ChosenStack:
@@ -119,8 +119,8 @@ class ChosenStack:
                 remedy = repeat_with_permits(err.permits)
                 raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
-    def _reread(self) -> ResolvedStack:
-        self.resolved = self._source.reread(self.resolved)
+    async def _reread(self) -> ResolvedStack:
+        self.resolved = await self._source.reread(self.resolved)
         return self.resolved
 
     async def _subject(self, verb: str) -> RunSubject:

@@ -58,7 +58,7 @@ async def run_stacks_plan(session: Session, values: dict[str, Any]) -> Result:
     async def plan(name: str) -> StackOutcome:
         began_s = time.monotonic()
         async with (
-            command.choose(name).run("plan", is_recorded=False) as run,
+            (await command.choose(name)).run("plan", is_recorded=False) as run,
             make_stack_plan(run, plan_request) as made,
         ):
             pass
@@ -109,17 +109,18 @@ def _applier(command: StackCommand, plan_request: PlanRequest) -> Callable[[str]
 
     async def apply(name: str) -> StackOutcome:
         began_s = time.monotonic()
-        outcome = await apply_stack(command, command.choose(name), plan_request, asking=asking)
+        outcome = await apply_stack(command, await command.choose(name), plan_request, asking=asking)
         status = StackStatus.UNCHANGED
         if command.values["dry_run"] and not outcome.made.is_nothing:
             status = StackStatus.PLANNED
         elif outcome.applied is not None:
-            status = StackStatus.APPLIED
+            status = StackStatus.APPLIED if outcome.is_well else StackStatus.FAILED
         return StackOutcome(
             name=name,
             status=status,
             plan=outcome.made,
             applied=outcome.applied,
+            error=outcome.problem or next(iter(outcome.down), None),
             redact=outcome.run.workdir.redactor,
             elapsed_s=time.monotonic() - began_s,
         )

@@ -7,7 +7,8 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.errors import ExitStatus, UsageError
+from stackyard.base.diagnostics import describe
+from stackyard.base.errors import ExitStatus, StackyardError, UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.apply import require_yes
 from stackyard.cli.runs.plan import make_plan_request, plan_document
@@ -22,7 +23,11 @@ from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.path.plan import PlanRequest
 from stackyard.path.saved_plans import open_plan, save_plan
 from stackyard.path.stacks.apply import apply_stack_plan, record_stack
+from stackyard.path.stacks.files import StackFiles
 from stackyard.path.stacks.plan import load_stack_plan, make_stack_plan
+from stackyard.path.stacks.publish import publish_stack
+from stackyard.path.stacks.verify import verify_stack
+from stackyard.state.inside import EncryptedStateError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from stackyard.engine.tofu import Applied
     from stackyard.path.stacks.plan import StackPlan
     from stackyard.path.stacks.run import StackRun
+    from stackyard.path.verify import GuestUp
 
 __all__ = [
     "AppliedStack",
@@ -51,7 +57,7 @@ async def run_stack_plan(session: Session, values: dict[str, Any]) -> Result:
     command = StackCommand(session, values)
     out: str | None = values["out"]
     async with (
-        command.choose(values["target"]).run("plan") as run,
+        (await command.choose(values["target"])).run("plan") as run,
         make_stack_plan(run, make_plan_request(values)) as made,
     ):
         if out:
@@ -67,7 +73,7 @@ async def run_stack_apply(session: Session, values: dict[str, Any]) -> Result:
         raise UsageError(
             "A saved plan has its arguments: give them to `stackyard plan --out`, and apply that."
         )
-    chosen = command.choose(values["target"])
+    chosen = await command.choose(values["target"])
     return _make_result(command, await apply_stack(command, chosen, make_plan_request(values)))
 
 
@@ -80,7 +86,9 @@ async def run_stack_destroy(session: Session, values: dict[str, Any]) -> Result:
 
         return _make_result(command, await destroy_removed(command, gone))
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
-    return _make_result(command, await apply_stack(command, command.choose(values["target"]), plan_request))
+    return _make_result(
+        command, await apply_stack(command, await command.choose(values["target"]), plan_request)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +99,24 @@ class AppliedStack:
         run: The stack.
         made: Its plan.
         applied: What was changed; None where there was nothing to change, or only the plan was wanted.
+        up: Guests that were seen to be up.
+        down: What is wrong with guests that were not.
+        inventory: The file with the inventory, where there are hosts.
+        problem: Why the inventory was not written.
     """
 
     run: StackRun
     made: StackPlan
     applied: Applied | None = None
+    up: tuple[GuestUp, ...] = ()
+    down: tuple[StackyardError, ...] = ()
+    inventory: str | None = None
+    problem: StackyardError | None = None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether everything that was changed is up and in the inventory."""
+        return not self.down and self.problem is None
 
 
 async def apply_stack(
@@ -147,22 +168,38 @@ async def apply_stack(
             await record_stack(
                 run, is_applied=is_whole, commit=commit, is_destroyed=is_destroying and is_whole
             )
-    return AppliedStack(run=run, made=made, applied=applied)
+        ended = AppliedStack(run=run, made=made, applied=applied)
+        return ended if applied is None or values.get("no_verify") else await _follow_up(ended)
+
+
+async def _follow_up(ended: AppliedStack) -> AppliedStack:
+    """Wait for the guests that were touched, and write the inventory."""
+    run = ended.run
+    up, down = (), ()
+    if ended.made.binding.mode == PlanMode.NORMAL.value:
+        up, down = await verify_stack(run, ended.made)
+    try:
+        path = publish_stack(run.settings.base, run.resolved.target, await run.read_state())
+    except EncryptedStateError:
+        # Only the engine can look into it.
+        return replace(ended, up=up, down=down)
+    except StackyardError as err:
+        # What was applied stays applied; a report that fails is a failure of its own.
+        return replace(ended, up=up, down=down, problem=err)
+    return replace(ended, up=up, down=down, inventory=None if path is None else str(path))
 
 
 def _make_result(command: StackCommand, ended: AppliedStack) -> Result:
     if command.values["dry_run"]:
         return _plan_result(ended.run, ended.made)
-    return (
-        _nothing_result(ended.made) if ended.applied is None else _applied_result(ended.made, ended.applied)
-    )
+    return _nothing_result(ended.made) if ended.applied is None else _applied_result(ended, ended.applied)
 
 
 async def run_stack_drift(session: Session, values: dict[str, Any]) -> Result:
     """Find what of the stack that the options name is no longer as it was applied."""
     command = StackCommand(session, values)
     async with (
-        command.choose(values["target"]).run("drift") as run,
+        (await command.choose(values["target"])).run("drift") as run,
         make_stack_plan(run, PlanRequest(unchanged=True)) as made,
     ):
         managed = tuple(
@@ -214,10 +251,10 @@ async def _require_clean(command: StackCommand, run: StackRun) -> str:
     """
     checkout = await command.checkout()
     resolved = run.resolved
-    reads = frozenset(resolved.repository.files_read(resolved.stack, resolved.facts))
+    files = StackFiles(resolved.repository, resolved.stack)
     if not command.values.get("is_dirty_allowed"):
-        checkout.require_clean(str(resolved.target), reads)
-    return checkout.commit_of(reads)
+        checkout.require_clean(str(resolved.target), files)
+    return checkout.commit_of(files)
 
 
 @contextlib.asynccontextmanager
@@ -270,16 +307,59 @@ def _nothing_result(made: StackPlan) -> Result:
     )
 
 
-def _applied_result(made: StackPlan, applied: Applied) -> Result:
-    counts = {"add": applied.add, "change": applied.change, "remove": applied.remove}
+def _applied_result(ended: AppliedStack, applied: Applied) -> Result:
+    made = ended.made
+    return Result(
+        document={
+            **stack_document(made),
+            "applied": {"add": applied.add, "change": applied.change, "remove": applied.remove},
+            **follow_up_document(ended),
+        },
+        show=lambda writer: _show_applied(writer, ended, applied),
+        status=ExitStatus.DONE if ended.is_well else ExitStatus.FAILED,
+    )
 
-    def show(writer: TextWriter) -> None:
-        show_verdict(writer, made.verdict)
-        for note in made.notes:
-            writer.line(note, style="yellow")
-        writer.line(
-            f"Applied: {applied.add} created, {applied.change} changed, {applied.remove} destroyed.",
-            style="green",
-        )
 
-    return Result(document={**stack_document(made), "applied": counts}, show=show)
+def follow_up_document(ended: AppliedStack) -> dict[str, Any]:
+    """Return the JSON view of what came after an apply."""
+    return {
+        "guests": [
+            {
+                "address": up.key,
+                "name": up.name,
+                "vm_id": up.vm_id,
+                "node": up.node,
+                "addresses": up.addresses,
+            }
+            for up in ended.up
+        ],
+        "down": [describe(error) for error in ended.down],
+        "inventory": {
+            "where": ended.inventory,
+            "error": None if ended.problem is None else describe(ended.problem),
+        },
+    }
+
+
+def _show_applied(writer: TextWriter, ended: AppliedStack, applied: Applied) -> None:
+    show_verdict(writer, ended.made.verdict)
+    for note in ended.made.notes:
+        writer.line(note, style="yellow")
+    writer.line(
+        f"Applied: {applied.add} created, {applied.change} changed, {applied.remove} destroyed.",
+        style="green",
+    )
+    if ended.up:
+        rows = [
+            (up.name, str(up.vm_id), up.node, ", ".join(up.addresses) or "-", f"{up.took_s:.1f} s")
+            for up in sorted(ended.up, key=lambda up: up.name)
+        ]
+        writer.table(("guest", "vm id", "node", "addresses", "up after"), rows)
+    for error in ended.down:
+        writer.line(f"{error.detail} {error.remedy}", style="red")
+    if ended.inventory is not None:
+        writer.line(f"Inventory: {ended.inventory}")
+    if ended.problem is not None:
+        writer.line(f"{ended.problem.summary}: {ended.problem.detail}", style="red")
+        for finding in ended.problem.diagnostics:
+            writer.line(f"  {finding.detail} {finding.kind.remedy}", style="red")

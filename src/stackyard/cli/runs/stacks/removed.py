@@ -91,7 +91,7 @@ async def destroy_removed(
     name, workspace = split_workspace(record.name)
     async with restore_code(command.source.repository.root, record) as (folder, _):
         source = StackSource.find(folder)
-        resolved = source.resolve(name, workspace)
+        resolved = await source.resolve(name, workspace)
         if resolved.backend.kind is BackendKind.LOCAL:
             raise StackGoneError(f"The state of {record.target} was a file in its folder {record.path}.")
         plan_request = PlanRequest(

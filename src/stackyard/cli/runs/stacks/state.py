@@ -29,7 +29,7 @@ _HIDDEN = "(sensitive)"
 async def run_stack_output(session: Session, values: dict[str, Any]) -> Result:
     """Read the outputs of the stack that the options name from its state."""
     command = StackCommand(session, values)
-    chosen = command.choose(values["target"])
+    chosen = await command.choose(values["target"])
     outputs = await _read_outputs(command, chosen)
     if values.get("raw"):
         return _raw(outputs, values["raw"], str(chosen.resolved.target))
@@ -95,7 +95,7 @@ async def run_stack_import(session: Session, values: dict[str, Any]) -> Result:
         )
     pairs = list(zip(words[::2], words[1::2], strict=True))
     command = StackCommand(session, {**values, "engine_words": ()})
-    chosen = command.choose(values["target"])
+    chosen = await command.choose(values["target"])
     async with chosen.run("import", is_locked=True) as run:
         await record_stack(run, is_applied=False)
         for address, resource_id in pairs:
