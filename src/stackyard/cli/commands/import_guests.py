@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.completions import complete_targets
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import reach_options
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.stack_options import names_stacks, refuse_stack_options

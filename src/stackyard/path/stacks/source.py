@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from stackyard.base.dag import Graph
     from stackyard.base.diagnostics import Diagnostics
-
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
     from stackyard.sources.stacks.facts import StackFacts

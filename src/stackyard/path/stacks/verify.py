@@ -70,7 +70,7 @@ def _guests_of(data: bytes | None) -> Iterator[tuple[str, Guest]]:
 def _as_model(guest: StateGuest) -> Guest:
     """Return a guest with what a look at it needs; the rest of it is for the code of the stack to say."""
     values = guest.attributes
-    common = {
+    common: dict[str, Any] = {
         "key": guest.address,
         "node": guest.node,
         "vm_id": guest.vm_id,
@@ -81,14 +81,12 @@ def _as_model(guest: StateGuest) -> Guest:
         hostname = _first(values.get("initialization")).get("hostname")
         cards = tuple(values.get("network_interface") or ())
         verify = Verify(address=bool(cards))
-        return Container.model_construct(
-            **{**common, "name": hostname or guest.address, "nics": cards, "verify": verify}
-        )
+        own = {"name": hostname or guest.address, "nics": cards, "verify": verify}
+        return Container.model_construct(None, **{**common, **own})
     agent = Agent(enabled=bool(_first(values.get("agent")).get("enabled")))
     cards = tuple(values.get("network_device") or ())
-    return Vm.model_construct(
-        **{**common, "name": values.get("name") or guest.address, "nics": cards, "agent": agent}
-    )
+    own = {"name": values.get("name") or guest.address, "nics": cards, "agent": agent}
+    return Vm.model_construct(None, **{**common, **own})
 
 
 def _first(values: Any) -> Mapping[str, Any]:

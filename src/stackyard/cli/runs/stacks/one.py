@@ -175,7 +175,8 @@ async def apply_stack(
 async def _follow_up(ended: AppliedStack) -> AppliedStack:
     """Wait for the guests that were touched, and write the inventory."""
     run = ended.run
-    up, down = (), ()
+    up: tuple[GuestUp, ...] = ()
+    down: tuple[StackyardError, ...] = ()
     if ended.made.binding.mode == PlanMode.NORMAL.value:
         up, down = await verify_stack(run, ended.made)
     try:
