@@ -80,7 +80,7 @@ def selects_stacks(values: MutableMapping[str, Any]) -> bool:
 
 
 def names_stacks(values: MutableMapping[str, Any]) -> bool:
-    """Return whether a command line is about stacks; it is put in order: what stands behind `--` is no target.
+    """Return whether a command line is about stacks; what stands behind `--` is no target.
 
     Raises:
         UsageError: A target is named, and stacks are selected too.

@@ -1,4 +1,4 @@
-"""Arguments that a user passes on to the engine: which ones, and what would get round lock, store or guard."""
+"""Arguments that a user passes on to the engine: those that get round lock, store or guard are refused."""
 
 from __future__ import annotations
 

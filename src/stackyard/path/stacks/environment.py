@@ -1,4 +1,4 @@
-"""What the engine of a stack finds in its environment: the user's own session, but for what steers the engine.
+"""The environment of the engine of a stack: the user's own session, but for what steers the engine.
 
 A site passes nothing on by accident. A stack is the user's own code: its providers and its backend expect the
 variables of the user's shell (`AWS_PROFILE`, `TF_VAR_…`, `PROXMOX_VE_API_TOKEN`).

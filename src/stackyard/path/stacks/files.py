@@ -1,4 +1,4 @@
-"""The files that a stack reads, one by one: for the fingerprint of a plan, and to tell which changes touch it."""
+"""The files that a stack reads, one by one: what a plan is bound to, and which changes touch it."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import tempfile
 from dataclasses import dataclass
@@ -163,12 +164,16 @@ def state_version_of(data: bytes | None) -> str:
 async def _read_plan(run: StackRun, path: Path) -> Mapping[str, Any]:
     """Return a plan as `tofu show -json` gives it; from its file where the form of that is known."""
     if run.engine.flavour is Flavour.TOFU and not run.resolved.stack.settings.policy:
-        data = open_encrypted(path.read_bytes(), run.key)
-        schemas = {} if run.served is None else run.served.schemas
-        document = None if data is None else read_archive(data, schemas)
+        document = await asyncio.to_thread(_read_archive, run, path)
         if document is not None:
             return document
     return await tofu.show_plan(run.workdir, path)
+
+
+def _read_archive(run: StackRun, path: Path) -> Mapping[str, Any] | None:
+    data = open_encrypted(path.read_bytes(), run.key)
+    schemas = {} if run.served is None else run.served.schemas
+    return None if data is None else read_archive(data, schemas)
 
 
 def _changes_of(run: StackRun, document: Mapping[str, Any] | None) -> Changes:

@@ -1,4 +1,4 @@
-"""A stack whose folder is gone: its code is taken from the commit that had it last, so that it can be destroyed."""
+"""A stack whose folder is gone: to destroy it, its code is taken from the commit that had it last."""
 
 from __future__ import annotations
 
