@@ -4,8 +4,8 @@ The engine judges what a value is good for. What is read here decides what must 
 the engine takes without a word: of a key that is in an object twice it keeps the last one. A message never
 has a piece of the text: it may be a secret.
 
-The reader is written for this small part of HCL. A general parser (tree-sitter) needs more than twice as long
-for a large file, and accepts text that the engine refuses.
+The reader is written for this small part of HCL. A general parser (tree-sitter) needs twice as long for a
+large file, before one looks at what it found, and accepts text that the engine refuses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stackyard.sources.stacks.tfvars_scan import (
     IDENTIFIER,
     NOT_CONSTANT,
     NUMBER,
-    SIMPLE_STRING,
+    SIMPLE_TEXT,
     NotConstant,
     Scanner,
     TfvarsTextError,
@@ -39,9 +39,12 @@ __all__ = ["NOT_CONSTANT", "NotConstant", "Tfvars", "TfvarsError", "TfvarsValue"
 
 _DEEPEST = 500
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
-_SCALAR = rf"(?:{SIMPLE_STRING}|({NUMBER})|(true|false|null))"
+_SCALAR = rf'(?:"({SIMPLE_TEXT})"|({NUMBER})|(true|false|null))'
+_ONE = rf'\s*+(?:"{SIMPLE_TEXT}"|{NUMBER}|true|false|null)\s*+'
+_LIST = rf"\[((?:{_ONE},)*+(?:{_ONE})?+\s*+)\]"
 _ATTRIBUTE = re.compile(rf"({IDENTIFIER})[ \t]*+=(?![=>])")
-_ENTRY = re.compile(rf"\s*+({IDENTIFIER})[ \t]*+[=:][ \t]*+{_SCALAR}[ \t]*+(?:,|\r?\n|(?=\}}))")
+_ENTRY = re.compile(rf"\s*+({IDENTIFIER})[ \t]*+[=:][ \t]*+(?:{_SCALAR}|{_LIST})[ \t]*+(?:,|\r?\n|(?=\}}))")
+_SCALARS = re.compile(_SCALAR)
 _ITEM = re.compile(rf"\s*+{_SCALAR}\s*+(?:,|(?=\]))")
 _KEY = re.compile(rf"({IDENTIFIER}|{NUMBER})")
 _GAP_STARTS = frozenset(" \t\r\n\f\v#/")
@@ -321,7 +324,12 @@ class _Reader(Scanner):
             return
         while (found := _ENTRY.match(self.text, self.at)) is not None:
             self._note_key(one, found[1], found.start(1))
-            items[found[1]] = self._scalar(found[2], found[3], found[4])
+            key, string, number, word, listed = found.groups()
+            items[key] = (
+                [self._scalar(*one.groups()) for one in _SCALARS.finditer(listed)]
+                if listed is not None
+                else self._scalar(string, number, word)
+            )
             self.at = found.end()
 
     def _scalar(self, string: str | None, number: str | None, word: str | None) -> Any:

@@ -14,7 +14,7 @@ __all__ = [
     "IDENTIFIER",
     "NOT_CONSTANT",
     "NUMBER",
-    "SIMPLE_STRING",
+    "SIMPLE_TEXT",
     "NotConstant",
     "Scanner",
     "TfvarsTextError",
@@ -24,7 +24,7 @@ __all__ = [
 IDENTIFIER = r"[^\W\d][\w-]*+"
 NUMBER = r"-?+\d++(?:\.\d++)?+(?:[eE][-+]?+\d++)?+"
 # Without an escape or a template, so that it means what it says.
-SIMPLE_STRING = r'"((?:[^"\\\n$%]++|[$%](?!\{))*+)"'
+SIMPLE_TEXT = r'(?:[^"\\\n$%]++|[$%](?!\{))*+'
 _COMMENT = r"#[^\n]*+|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
 # What may be between two tokens: within a line, and over several.
 GAP = re.compile(rf"(?:[ \t\r]++|{_COMMENT})*+")
