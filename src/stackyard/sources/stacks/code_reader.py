@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.sources.stacks.code_file import CodeFile
 from stackyard.sources.stacks.kinds import is_code, is_values
 
 if TYPE_CHECKING:
     from stackyard.sources.stacks.cache import StackCache
+    from stackyard.sources.stacks.code_file import CodeFile
     from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["CodeReader", "FolderFile"]
@@ -68,15 +67,14 @@ class CodeReader:
         return known
 
     def signature(self, folder: str, names: tuple[str, ...] | None = None) -> str:
-        """Return a number that is another one whenever the code or the values of a folder are others."""
+        """Return a text that is another one whenever the code or the values of a folder are others."""
         known = self._signatures.get(folder)
         if known is None:
             parts = [
                 f"{name}{_MARK}{file.number}{_MARK}{file.real}"
                 for name, file in self.files(folder, names).items()
             ]
-            made = hashlib.sha1("\n".join(parts).encode("utf-8", "surrogateescape"), usedforsecurity=False)
-            known = self._signatures[folder] = made.hexdigest()
+            known = self._signatures[folder] = "\n".join(parts)
         return known
 
     def code(self, file: FolderFile) -> CodeFile:
@@ -98,6 +96,8 @@ class CodeReader:
         return data if len(data) <= _LARGEST_BYTES else None
 
     def _from_cache(self, key: str) -> CodeFile | None:
+        from stackyard.sources.stacks.code_file import CodeFile  # lazy: only where code is looked at
+
         row = self.cache.code.get(key)
         try:
             return None if row is None else CodeFile.from_json(row)
@@ -105,6 +105,8 @@ class CodeReader:
             return None
 
     def _parse(self, file: FolderFile, key: str, kind: str) -> CodeFile:
+        from stackyard.sources.stacks.code_file import CodeFile  # lazy: as above
+
         data = self.content(file)
         if data is None:
             return CodeFile(problem=(1, "The file cannot be read, or is larger than 16 MiB."))

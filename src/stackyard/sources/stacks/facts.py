@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from stackyard.sources.stacks.kinds import is_auto_loaded, is_code, is_values
 from stackyard.sources.stacks.reads import read_stack, reader_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stackyard.sources.stacks.code_reader import CodeReader

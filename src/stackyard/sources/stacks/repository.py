@@ -95,6 +95,7 @@ class StackRepository:
         broken: Why a stack is not valid, by its name; such a stack never stops the others.
         layers: The layers in order.
         roots: The folders that hold stacks, from the top.
+        has_own_roots: Whether stackyard.yaml names them.
         defaults: What stackyard.yaml says for all stacks.
         own: By name, what the `stack.yaml` of a stack says itself.
         files: By path, the names of the files in the folder of each stack.
@@ -107,6 +108,7 @@ class StackRepository:
     broken: Mapping[str, InvalidInputError]
     layers: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
+    has_own_roots: bool = False
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}), repr=False)
@@ -260,6 +262,7 @@ class _Finder:
             broken=MappingProxyType(dict(sorted(self.broken.items()))),
             layers=self.layout.layers,
             roots=self.layout.roots,
+            has_own_roots=self.said.get("roots") is not None,
             defaults=self.said.get("defaults") or {},
             own=MappingProxyType(self.own),
             files=MappingProxyType({one.path: one.files for one in self.layout.folders}),

@@ -6,7 +6,6 @@ For the others, the cache does. Only what differs from both is read. Paths are f
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -122,6 +121,8 @@ class WorkingTree:
 
 def hash_content(data: bytes, form: str = "sha1") -> str:
     """Return the number that git gives a content."""
+    import hashlib  # lazy: OpenSSL, only for what changed
+
     made = hashlib.new(form, b"blob %d\0" % len(data), usedforsecurity=False)
     made.update(data)
     return made.hexdigest()

@@ -56,7 +56,8 @@ class StackCommand:
     async def checkout(self) -> Checkout:
         """Return the working tree, looked at once."""
         if self._checkout is None:
-            self._checkout = await read_checkout(self.source.repository.tree)
+            repository = self.source.repository
+            self._checkout = await read_checkout(repository.tree, repository.cache)
         return self._checkout
 
     async def choose(self, named: str) -> ChosenStack:
