@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +9,7 @@ from stackyard.clients.git.index_file import find_git_folder
 from stackyard.clients.git.ref_files import RefFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stackyard.sources.stacks.cache import StackCache
     from stackyard.sources.stacks.working_tree import WorkingTree

@@ -1,16 +1,17 @@
-"""Folders of code as they are on disk: the files in each, and what they say, from the cache where it can be."""
+"""Folders of code as they are on disk: the files in each, and what they say."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stackyard.sources.stacks.kinds import is_code, is_values
 
 if TYPE_CHECKING:
     from stackyard.sources.stacks.cache import StackCache
     from stackyard.sources.stacks.code_file import CodeFile
+    from stackyard.sources.stacks.stack_reads import StackReads
     from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["CodeReader", "FolderFile"]
@@ -20,8 +21,7 @@ _LARGEST_BYTES = 16 * 2**20
 _MARK = "\0"
 
 
-@dataclass(frozen=True, slots=True)
-class FolderFile:
+class FolderFile(NamedTuple):
     """A file of code or values.
 
     Attributes:
@@ -37,10 +37,17 @@ class FolderFile:
 
 @dataclass(slots=True)
 class CodeReader:
-    """Reads folders of code, each once."""
+    """Reads folders of code, each once.
+
+    Attributes:
+        tree: The files on disk.
+        cache: What is known from before.
+        known: What stacks read, by their paths, as far as it was asked for.
+    """
 
     tree: WorkingTree
     cache: StackCache
+    known: dict[str, StackReads] = field(default_factory=dict)
     _folders: dict[str, dict[str, FolderFile]] = field(default_factory=dict)
     _signatures: dict[str, str] = field(default_factory=dict)
     _read: dict[str, CodeFile] = field(default_factory=dict)
@@ -123,8 +130,8 @@ class CodeReader:
         return found
 
     def _file(self, path: str) -> FolderFile:
-        place = f"{self.tree.top}/{path}"
-        if not os.path.islink(place):
-            return FolderFile(path, self.tree.number(path))
-        real = os.path.relpath(os.path.realpath(place), self.tree.top)
+        number = self.tree.number(path)
+        if path not in self.tree.links:
+            return FolderFile(path, number)
+        real = os.path.relpath(os.path.realpath(f"{self.tree.top}/{path}"), self.tree.top)
         return FolderFile(path, self.tree.number(real), real)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from stackyard.sources.stacks.code_reader import CodeReader
 from stackyard.sources.stacks.stack_reads import StackReads
 
 if TYPE_CHECKING:
+    from stackyard.sources.stacks.code_reader import CodeReader
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["read_stack", "reader_of"]
+__all__ = ["read_stack"]
 
 
-def reader_of(repository: StackRepository) -> CodeReader:
-    """Return the reader of the code of a repository, one for all of its stacks."""
-    return CodeReader(repository.tree, repository.cache)
-
-
-def read_stack(repository: StackRepository, stack: Stack, reader: CodeReader | None = None) -> StackReads:
+def read_stack(repository: StackRepository, stack: Stack) -> StackReads:
     """Return what a stack reads, from the cache where nothing that it is made of has changed."""
-    reader = reader or reader_of(repository)
-    folder = os.path.relpath(stack.folder, repository.tree.top)
+    reader = repository.reader
+    read = reader.known.get(stack.path)
+    if read is None:
+        read = reader.known[stack.path] = _read(repository, stack, reader)
+    return read
+
+
+def _read(repository: StackRepository, stack: Stack, reader: CodeReader) -> StackReads:
+    folder = f"{repository.prefix}{stack.path}"
     names = repository.files.get(stack.path)
     # What is said beside the code counts too: which files of values there are.
     key = f"{folder}\0{_settings_key(stack)}"

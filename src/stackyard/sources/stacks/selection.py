@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stackyard.sources.stacks.changed_files import Changes, FileChange, recall_changes
 from stackyard.sources.stacks.kinds import is_code
 from stackyard.sources.stacks.matching import ReadIndex
-from stackyard.sources.stacks.reads import read_stack, reader_of
+from stackyard.sources.stacks.reads import read_stack
 from stackyard.sources.stacks.removed import find_removed
 from stackyard.sources.stacks.untracked import may_be_untracked
 
@@ -125,7 +124,7 @@ def select_known(repository: StackRepository, base: str | None = None) -> Select
     selector = _Selector(repository, changes, {})
     if f"{selector.prefix}{REPOSITORY_FILE}" in changes.files:
         return None
-    if may_be_untracked(repository, selector.reads, selector.reader, selector.prefix):
+    if may_be_untracked(repository, selector.reads):
         return None
     return selector.run()
 
@@ -150,12 +149,8 @@ class _Selector:
         self.changes = changes
         self.applied = applied
         self.old: OldSettings = {}
-        self.reader = reader_of(repository)
-        prefix = os.path.relpath(repository.root, repository.tree.top)
-        self.prefix = "" if prefix == "." else f"{prefix}/"
-        self.reads = {
-            name: read_stack(repository, stack, self.reader) for name, stack in repository.stacks.items()
-        }
+        self.prefix = repository.prefix
+        self.reads = {name: read_stack(repository, stack) for name, stack in repository.stacks.items()}
 
     def run(self) -> Selection:
         if self.changes.base:

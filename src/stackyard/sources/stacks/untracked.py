@@ -14,7 +14,6 @@ from stackyard.sources.stacks.kinds import LOCK_FILE, STACK_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.sources.stacks.code_reader import CodeReader
     from stackyard.sources.stacks.repository import StackRepository
     from stackyard.sources.stacks.stack_reads import StackReads
 
@@ -24,9 +23,7 @@ __all__ = ["may_be_untracked"]
 _MOST_FILES = 2000
 
 
-def may_be_untracked(
-    repository: StackRepository, reads: Mapping[str, StackReads], reader: CodeReader, prefix: str
-) -> bool:
+def may_be_untracked(repository: StackRepository, reads: Mapping[str, StackReads]) -> bool:
     """Return whether a file that a stack reads is not tracked; `True` where that is not known."""
     index = repository.tree.index
     if index is None:
@@ -40,11 +37,11 @@ def may_be_untracked(
         named.update(one.paths)
         globs.update(one.globs)
     for folder in folders:
-        if any(file.path not in tracked for file in reader.files(folder).values()):
+        if any(file.path not in tracked for file in repository.reader.files(folder).values()):
             return True
     for path, names in repository.files.items():
         for name in (STACK_FILE, LOCK_FILE):
-            if name in names and f"{prefix}{path}/{name}" not in tracked:
+            if name in names and f"{repository.prefix}{path}/{name}" not in tracked:
                 return True
     top = repository.tree.top
     new = [path for path in named if path not in tracked and os.path.lexists(f"{top}/{path}")]

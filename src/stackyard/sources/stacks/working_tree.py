@@ -40,6 +40,7 @@ class WorkingTree:
         is_git: Whether there is a repository of git.
         stats: By path, what `stat` said of files that the index does not know, and their contents' numbers.
         fresh: The same as far as it was found out now.
+        links: The files asked for that are links.
     """
 
     top: str
@@ -47,6 +48,7 @@ class WorkingTree:
     is_git: bool = False
     stats: dict[str, list[int | str]] = field(default_factory=dict)
     fresh: dict[str, list[int | str]] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)
     _numbers: dict[str, str] = field(default_factory=dict)
 
     def number(self, path: str) -> str:
@@ -69,6 +71,8 @@ class WorkingTree:
             said = os.lstat(place)
         except (OSError, ValueError):
             return ""
+        if stat.S_IFMT(said.st_mode) == _LINK:
+            self.links.add(path)
         tracked = self.index.files.get(path) if self.index is not None else None
         if tracked is not None and self._is_as_tracked(said, tracked.stat):
             return tracked.blob
