@@ -13,8 +13,21 @@ __all__ = ["run_selection"]
 
 
 def run_selection(session: Session, repository: StackRepository, base: str | None) -> Selection:
-    """Return the stacks that differ from a base; git is run only where it has to be asked."""
+    """Return the stacks that differ from a base; git and the store are asked only where they have to be."""
     from stackyard.sources.stacks.selection import select, select_known  # lazy: only when a verb runs
 
     known = select_known(repository, base)
-    return session.run(select(repository, base)) if known is None else known
+    if known is not None and known.base:
+        return known
+    applied = _read_applied_commits(repository) if base is None else {}
+    if known is not None and not applied:
+        return known
+    return session.run(select(repository, base, applied))
+
+
+def _read_applied_commits(repository: StackRepository) -> dict[str, str]:
+    """Return by name the commit of each stack that was applied last, which counts on the default branch."""
+    from stackyard.cli.runs.stacks.selection import applied_commits, read_applied  # lazy: the store
+    from stackyard.path.stacks.source import StackSource  # lazy: as above
+
+    return applied_commits(read_applied(StackSource(repository).store))
