@@ -82,9 +82,11 @@ def list_stacks(
 
 
 async def _select(repository: StackRepository, base: str | None) -> Selection:
-    from stackyard.sources.stacks.selection import select  # lazy: asyncio and git, only where asked for
+    from stackyard.cli.runs.stacks.selection import (
+        select_since,
+    )  # lazy: asyncio and git, only where asked for
 
-    return await select(repository, base)
+    return await select_since(repository, base)
 
 
 def _choose(

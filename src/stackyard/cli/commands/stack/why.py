@@ -71,6 +71,8 @@ def why(session: Session, name: str, base: str | None) -> Result:
 
 
 async def _select(repository: StackRepository, base: str | None) -> Selection:
-    from stackyard.sources.stacks.selection import select  # lazy: asyncio and git
+    from stackyard.cli.runs.stacks.selection import (
+        select_since,
+    )  # lazy: asyncio and git, only where asked for
 
-    return await select(repository, base)
+    return await select_since(repository, base)
