@@ -158,6 +158,15 @@ class SourceLocations:
         return self._read.address_at(where.line)
 
 
+def _lines_to(where: Location) -> list[str]:
+    """Return the lines of a generated file as far as a place; none where it cannot be read."""
+    try:
+        with open(where.path, encoding="utf-8") as stream:
+            return stream.read().splitlines()[: where.line or 0]
+    except OSError:
+        return []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GeneratedFile:
     """Which resource each line of a generated file belongs to.

@@ -212,7 +212,10 @@ def _show(
     ]
     if rows:
         writer.table(("stack", "status", "", "took"), rows)
+    gone = {one.name for one in outcomes if one.status is StackStatus.APPLIED}
     for record in selected.removed:
+        if record.name in gone:
+            continue
         writer.line(
             f"{record.target} was applied and is no longer there: stackyard destroy {record.target}",
             style="red",
