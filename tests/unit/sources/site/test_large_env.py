@@ -81,7 +81,7 @@ def test_the_places_of_all_errors_of_an_engine_are_found_in_one_reading(tmp_path
         path.parent.mkdir()
         path.write_bytes(files[name])
         lines = path.read_text().splitlines()
-        find = SourceLocations(resolved.locate, resolved.desired, path.parent)
+        find = SourceLocations(resolved, path.parent)
         named = [number for number, line in enumerate(lines, start=1) if '"vm_id":' in line]
         found = [find(Location(str(path), number), None) for number in named]
         count = len(tuple(resolved.desired.guests))
