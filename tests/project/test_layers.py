@@ -49,8 +49,8 @@ DOORS = {
     "psycopg": {"clients.objects"},
     "proxmoxer": {"clients.proxmox"},
     "grpclib": {"provider"},
-    "tree_sitter": {"sources.stacks"},
-    "tree_sitter_hcl": {"sources.stacks"},
+    "tree_sitter": {"base.documents"},
+    "tree_sitter_hcl": {"base.documents"},
 }
 # Programs that run inside guests of the lab, each in a world of its own: they are not stackyard, and start
 # programs, wait and end as any program does.

@@ -72,7 +72,6 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
     Raises:
         EmptyInputError: The code says nothing, and the state holds something.
         NotVisibleError: The cluster does not show what the state has.
-        PolicyError: The user's own rules cannot be asked.
         TofuError: Anything that the engine reports.
     """
     target = run.resolved.target
