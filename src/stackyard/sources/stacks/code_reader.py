@@ -43,11 +43,13 @@ class CodeReader:
         tree: The files on disk.
         cache: What is known from before.
         known: What stacks read, by their paths, as far as it was asked for.
+        alike: By folder, whether a module reads the same whoever calls it.
     """
 
     tree: WorkingTree
     cache: StackCache
     known: dict[str, StackReads] = field(default_factory=dict)
+    alike: dict[str, bool] = field(default_factory=dict)
     _folders: dict[str, dict[str, FolderFile]] = field(default_factory=dict)
     _signatures: dict[str, str] = field(default_factory=dict)
     _read: dict[str, CodeFile] = field(default_factory=dict)
@@ -97,10 +99,10 @@ class CodeReader:
         """Return what a file holds, None where it cannot be read or is larger than code is."""
         try:
             with open(f"{self.tree.top}/{file.real or file.path}", "rb") as stream:
-                data = stream.read(_LARGEST_BYTES + 1)
+                is_read = os.fstat(stream.fileno()).st_size <= _LARGEST_BYTES
+                return stream.read() if is_read else None
         except (OSError, ValueError):
             return None
-        return data if len(data) <= _LARGEST_BYTES else None
 
     def _from_cache(self, key: str) -> CodeFile | None:
         from stackyard.sources.stacks.code_file import CodeFile  # lazy: only where code is looked at

@@ -6,6 +6,7 @@ Modules are told apart by where they really are, through links, never by the tex
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ __all__ = ["walk_code"]
 _DEEPEST = 30
 # Values in larger files are not looked for: they are data.
 _LARGEST_VALUES = 2 * 2**20
+# More are no tree of modules, but a circle or a flood of them.
+_MOST_VISITS = 2000
+# A reference that means something else for each caller; local values may hold such.
+_USES_CALL = re.compile(r"'(?:var|local|root|cwd)'")
 _LOCAL = ("./", "../", "/")
 
 
@@ -118,19 +123,27 @@ class _Walk:
                 self.visit(real, call, {"each": ["each", call.for_each]}, scope, depth + 1)
 
     def is_new(self, folder: str, call: ModuleCall, scope: ModuleScope) -> bool:
-        """Return whether a module was not yet visited with these arguments."""
-        names = {"each": ["each", call.for_each]}
-        shown = [
-            f"{name}={value}"
-            for name, one in sorted(call.arguments.items())
-            if (value := evaluate(one, scope, names)) is not None or isinstance(one, list)
-        ]
-        # What is not a plain text may still be an object of such: then it is told apart by how it is written.
-        key = (folder, repr([(text, call.arguments) for text in shown]) if call.arguments else "")
-        if key in self.seen or (folder == self.folder):
+        """Return whether a module was not yet visited from here with these arguments."""
+        if folder == self.folder or len(self.seen) > _MOST_VISITS:
+            return False
+        key = (folder, "" if self.is_alike(folder) else f"{scope.key}{call.arguments}{call.for_each}")
+        if key in self.seen:
             return False
         self.seen.add(key)
         return True
+
+    def is_alike(self, folder: str) -> bool:
+        """Return whether a module reads the same whoever calls it, and with whatever."""
+        known = self.reader.alike.get(folder)
+        if known is None:
+            code = [
+                self.reader.code(file) for name, file in self.reader.files(folder).items() if is_code(name)
+            ]
+            known = self.reader.alike[folder] = not any(
+                said.modules or any(_USES_CALL.search(str((one.arguments, one.names))) for one in said.reads)
+                for said in code
+            )
+        return known
 
     def scope(
         self,
@@ -154,6 +167,7 @@ class _Walk:
             caller=caller,
             names=names,
             root_values=self.root_values,
+            key="" if call is None or caller is None else f"{caller.key}{folder}{call.arguments}",
         )
 
     # --- Values of variables
