@@ -25,6 +25,7 @@ import stackyard
 from stackyard.base import events
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import FileError, StackyardError
+from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import ConflictError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.guard import GuardRefusedError
@@ -32,7 +33,6 @@ from stackyard.path.run import state_version
 from stackyard.path.ssh_files import push_known_hosts
 from stackyard.state import StateService
 from stackyard.state.run_records import Outcome, RecordedRun, RunRecords
-from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import hold_run
 
 if TYPE_CHECKING:
