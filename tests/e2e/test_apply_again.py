@@ -149,3 +149,9 @@ def test_an_apply_that_exits_with_an_error_is_a_failed_run(
         (run, *_) = yard.json("runs", "list")["runs"]
         assert (run["verb"], run["outcome"]) == ("apply", "failed")
         assert run["error"]["code"] == code
+
+
+def test_an_env_without_guests_has_no_inventory_to_publish(yard: Yard) -> None:
+    yard.write_env("t", [])
+    assert "inventory" not in yard.json("apply", "t")
+    assert yard.json("inventory", "show", "t", status=65)["error"]["code"] == "E-INVENTORY-INCOMPLETE"

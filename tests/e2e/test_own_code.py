@@ -114,7 +114,7 @@ def test_own_code_uses_the_guests_and_lives_and_goes_with_its_env(yard: Yard) ->
     names = refused_names(yard, "destroy", "dev", "--yes")
     yard.run("destroy", "dev", "--yes", "--allow-destroy", names)
     assert yard.guests() == {}
-    assert yard.json("output", "dev") == {"target": "env:dev", "guests": {}, "outputs": {}}
+    assert yard.json("output", "dev") == {"target": "env:dev", "guests": {}}
 
 
 def test_a_plan_of_own_code_needs_no_second_start_of_the_engine(yard: Yard, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from stackyard.base.errors import UsageError
 
@@ -15,6 +16,7 @@ __all__ = [
     "checkout_option",
     "engine_arguments",
     "names_stacks",
+    "note_given_provider",
     "refuse_stack_options",
     "select_options",
     "selects_stacks",
@@ -89,6 +91,7 @@ def names_stacks(values: MutableMapping[str, Any]) -> bool:
     if target is not None and target.startswith("-"):
         values["engine_words"] = (target, *values.get("engine_words", ()))
         values["target"] = target = None
+    note_given_provider(values)
     if selects_stacks(values):
         if target is not None:
             raise UsageError(f"Name the target `{target}`, or select stacks with options, not both.")
@@ -96,6 +99,13 @@ def names_stacks(values: MutableMapping[str, Any]) -> bool:
     if target is None:
         return False
     return target.startswith(_KIND) or (":" not in target and _is_only_a_stack(target))
+
+
+def note_given_provider(values: MutableMapping[str, Any]) -> None:
+    """Note whether the user named the provider, on the command line or in the environment."""
+    context = click.get_current_context()
+    given = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    values["is_provider_given"] = context.get_parameter_source("provider") in given
 
 
 def refuse_stack_options(values: MutableMapping[str, Any]) -> None:

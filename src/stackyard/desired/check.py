@@ -145,12 +145,14 @@ def _cycles(desired: Desired) -> Iterator[Problem]:
     waits_for = {guest.key: guest.depends_on for guest in desired.guests}
     done: set[str] = set()
     for path, guest in _guests(desired):
-        trail: list[str] = []
+        # In the order in which they wait; a dict, for a chain may be as long as the model.
+        trail: dict[str, None] = {}
         stack = [(guest.key, 0)]
         while stack:
             key, place = stack.pop()
             if place == 0 and key in trail:
-                ring = [*trail[trail.index(key) :], key]
+                waiting = list(trail)
+                ring = [*waiting[waiting.index(key) :], key]
                 yield Problem(
                     path=(*path, "depends_on"), text=f"These wait for each other: {' -> '.join(ring)}."
                 )
@@ -158,11 +160,11 @@ def _cycles(desired: Desired) -> Iterator[Problem]:
             after = waits_for.get(key, ())
             if key in done or place == len(after):
                 done.add(key)
-                if trail and trail[-1] == key:
-                    trail.pop()
+                if trail and next(reversed(trail)) == key:
+                    trail.popitem()
                 continue
             if place == 0:
-                trail.append(key)
+                trail[key] = None
             stack.append((key, place + 1))
             stack.append((after[place], 0))
 

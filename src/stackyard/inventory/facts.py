@@ -39,10 +39,13 @@ class Fact:
     mac: str | None = None
 
 
-def read_facts(state: bytes | None) -> Mapping[str, Fact]:
+def read_facts(state: bytes | None, *, in_modules: bool = False) -> Mapping[str, Fact]:
     """Return the guests of a state, by the address of their resource; none where there is no state yet.
 
-    Guests in modules are those of the user's own code: no input describes them.
+    Args:
+        state: The state.
+        in_modules: Whether guests in modules are wanted too. In the state of an env those are of the user's
+            own code: no input describes them.
     """
     if not state:
         return {}
@@ -51,7 +54,7 @@ def read_facts(state: bytes | None) -> Mapping[str, Fact]:
     except EncryptedStateError:
         # The input alone has to do.
         return {}
-    own = [guest for guest in guests if not guest.address.startswith(_MODULE)]
+    own = [guest for guest in guests if in_modules or not guest.address.startswith(_MODULE)]
     return {guest.address: _fact(guest) for guest in own if guest.is_reliable}
 
 

@@ -15,10 +15,11 @@ Nothing in an inventory is a secret: it is a file that Ansible reads in clear.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.addresses import usable_address
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.inventory.ansible import dump_yaml, group_name, mark_unsafe
 from stackyard.inventory.contract import IncompleteError
@@ -27,7 +28,6 @@ from stackyard.state.guests import read_guests
 from stackyard.state.inside import read_view
 
 if TYPE_CHECKING:
-    from stackyard.inventory.facts import Fact
     from stackyard.state.guests import StateGuest
     from stackyard.state.inside import StateOutput
 
@@ -40,7 +40,8 @@ _SECRET = re.compile(r"(^|_)(password|pass|passwd|secret|token|private_key|vault
 NO_ADDRESS = Kind(
     code="E-INVENTORY-ADDRESS",
     summary="A guest that runs has no address",
-    remedy="Wait until its agent answers and apply again, or give it a static address.",
+    remedy="Wait until its agent answers and apply again, give it a static address, or name its "
+    "`ansible_host` in the output `ansible_inventory`.",
 )
 TWICE = Kind(
     code="E-INVENTORY-TWICE",
@@ -78,6 +79,11 @@ class StackHosts:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that Ansible could use."""
+        return not self.hosts and not self.variables
+
     def as_yaml(self) -> str:
         """Return the file for a folder that Ansible reads; each variable of a host is in it once."""
         children: dict[str, Any] = {}
@@ -89,6 +95,16 @@ class StackHosts:
             {"all": {"hosts": {name: dict(one) for name, one in self.hosts.items()}, "children": children}}
         )
 
+    def as_document(self) -> dict[str, Any]:
+        """Return it for a program that is not Ansible."""
+        return {
+            "hosts": {name: dict(one) for name, one in self.hosts.items()},
+            "groups": {
+                name: {"hosts": list(members), "vars": dict(self.variables.get(name, {}))}
+                for name, members in self.groups.items()
+            },
+        }
+
     def as_list(self) -> dict[str, Any]:
         """Return what a dynamic inventory answers to `--list`."""
         groups: dict[str, Any] = {name: {"hosts": list(one)} for name, one in self.groups.items()}
@@ -99,8 +115,15 @@ class StackHosts:
         return {"_meta": {"hostvars": hostvars}, "all": {"children": [*self.groups, "ungrouped"]}, **groups}
 
 
-def read_stack_hosts(target: str, state: bytes | None) -> StackHosts:
+def read_stack_hosts(
+    target: str, state: bytes | None, seen: Mapping[str, Sequence[str]] | None = None
+) -> StackHosts:
     """Read the inventory of a stack from its state.
+
+    Args:
+        target: The stack, for messages.
+        state: Its state; None where there is none yet.
+        seen: Addresses that guests reported since, by the addresses of their resources.
 
     Raises:
         IncompleteError: A guest has no address or no usable name, or the output is wrong; each is named.
@@ -109,13 +132,15 @@ def read_stack_hosts(target: str, state: bytes | None) -> StackHosts:
     if state is None:
         return StackHosts()
     collector = _Collector(Diagnostics())
-    facts = read_facts(state)
+    facts = read_facts(state, in_modules=True)
     for guest in read_guests(state):
         if guest.is_reliable and not guest.attributes.get("template"):
-            collector.add_guest(guest, facts.get(guest.address))
+            known = facts[guest.address].addresses or tuple((seen or {}).get(guest.address, ()))
+            collector.add_guest(guest, known or tuple(_static_addresses(guest)))
     output = read_view(state).outputs.get(OUTPUT)
     if output is not None:
         collector.add_output(output)
+    collector.require_addresses()
     if collector.found.errors:
         raise IncompleteError(f"The inventory of {target} is not whole.", tuple(collector.found.errors))
     return collector.build()
@@ -130,8 +155,9 @@ class _Collector:
         self._groups: dict[str, set[str]] = {}
         self._variables: dict[str, dict[str, Any]] = {}
         self._addresses: dict[str, str] = {}
+        self._unreachable: dict[str, str] = {}
 
-    def add_guest(self, guest: StateGuest, fact: Fact | None) -> None:
+    def add_guest(self, guest: StateGuest, addresses: tuple[str, ...]) -> None:
         """Add a guest of the state."""
         values = guest.attributes
         is_container = guest.kind == "container"
@@ -144,10 +170,8 @@ class _Collector:
         self._addresses[name] = guest.address
         if not self._is_name(name, guest.address):
             return
-        addresses = () if fact is None else fact.addresses
         if not addresses and values.get("started") is not False:
-            self.found.add(NO_ADDRESS, f"{name} ({guest.vm_id} on {guest.node}) has no address.")
-            return
+            self._unreachable[name] = f"{name} ({guest.vm_id} on {guest.node}) has no address."
         host: dict[str, Any] = {"proxmox_vmid": guest.vm_id, "proxmox_node": guest.node}
         if addresses:
             host = {"ansible_host": addresses[0], **host}
@@ -181,6 +205,12 @@ class _Collector:
             self._groups.setdefault(group_name(name), set())
             self._variables.setdefault(group_name(name), {}).update(variables)
 
+    def require_addresses(self) -> None:
+        """Report the guests that run and that nobody knows an address of, the output neither."""
+        for name, detail in self._unreachable.items():
+            if "ansible_host" not in self._hosts[name]:
+                self.found.add(NO_ADDRESS, detail)
+
     def _maps(self, value: Mapping[str, Any], key: str) -> list[tuple[str, Mapping[str, Any]]]:
         part = value.get(key) or {}
         if not isinstance(part, Mapping) or not all(isinstance(one, Mapping) for one in part.values()):
@@ -195,8 +225,8 @@ class _Collector:
         return False
 
     def _require_public(self, name: str, variables: Mapping[str, Any]) -> None:
-        for key in variables:
-            if _SECRET.search(str(key).lower()):
+        for key in _keys(variables):
+            if _SECRET.search(key.lower()):
                 self.found.add(SECRET, f"`{key}` of {name} in the output `{OUTPUT}`.")
 
     def _join(self, group: str, host: str) -> None:
@@ -210,6 +240,28 @@ class _Collector:
             groups={name: members for name, members in groups.items() if name not in self._hosts},
             variables={name: one for name, one in self._variables.items() if name not in self._hosts},
         )
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Yield every key in a value, at any depth."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield str(key)
+            yield from _keys(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _keys(part)
+
+
+def _static_addresses(guest: StateGuest) -> Iterator[str]:
+    """Yield the addresses that the code gives to a guest, which has no agent that could report them."""
+    for init in guest.attributes.get("initialization") or ():
+        for config in init.get("ip_config") or ():
+            for version in ("ipv4", "ipv6"):
+                for one in config.get(version) or ():
+                    address = usable_address(str(one.get("address") or "").partition("/")[0])
+                    if address:
+                        yield address
 
 
 def _user(init: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.state import StateService
     from stackyard.state.inside import Instance
 
-__all__ = ["KnownState", "StateEdit", "forget_instances", "read_known_state"]
+__all__ = ["KnownState", "StateEdit", "forget_instances", "known_state_of", "read_known_state"]
 
 # A whole number with as many fits into 64 bits.
 _SURE_DIGITS = 18
@@ -192,11 +192,22 @@ def read_known_state(states: StateService, name: str, desired: Desired | None = 
     """
     try:
         content = states.contents.read(name)
-        if content is None:
-            return KnownState()
-        view = read_view(content.body.data)
     except StateDeletedError:
         return KnownState()
+    return known_state_of(None if content is None else content.body.data, desired)
+
+
+def known_state_of(data: bytes | None, desired: Desired | None = None) -> KnownState:
+    """Return what a state has.
+
+    Args:
+        data: The state as the engine wrote it; None where there is none yet.
+        desired: The model of the target, as for `read_known_state`.
+    """
+    if data is None:
+        return KnownState()
+    try:
+        view = read_view(data)
     except EncryptedStateError:
         return KnownState(is_readable=False)
     renamed = {} if desired is None else find_renamed(desired, view.instances.keys())
@@ -205,4 +216,4 @@ def read_known_state(states: StateService, name: str, desired: Desired | None = 
         replace(one, address=renamed[one.address]) if one.address in renamed else one for one in managed
     )
     instances = {one.address: one for one in present}
-    return KnownState(instances=instances, renamed=renamed, _data=content.body.data)
+    return KnownState(instances=instances, renamed=renamed, _data=data)

@@ -31,6 +31,7 @@ class RunSettings:
     Attributes:
         store: Where what runs leave for the next is kept: states, journals, records.
         provider: Which provider.
+        is_provider_given: Whether the user named it; else a stack that names one has its own.
         cli_config: The engine's settings file, where a provider has to be found in an unusual place.
         parallelism: How many resources at once; the engine's own number when absent.
         lock_wait_s: How long to wait for the lock of the state.
@@ -38,6 +39,7 @@ class RunSettings:
 
     store: ChosenStore
     provider: ProviderChoice = ProviderChoice.BUILT_IN
+    is_provider_given: bool = True
     cli_config: Path | None = None
     parallelism: int | None = None
     lock_wait_s: float = QUEUE_S

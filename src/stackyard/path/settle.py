@@ -134,6 +134,8 @@ class _GuestIds:
         self._fixed = {guest.key: fixed for guest in desired.guests if (fixed := self._fix(guest))}
         self._by_id = {guest.vm_id: guest for guest in around.cluster.guests}
         self._taken = {*self._fixed.values(), *around.managed}
+        # The ids of guests that leave the input.
+        self._leaving = around.known.vm_ids - set(self._fixed.values())
 
     def of(self, guest: Guest) -> int | None:
         """Return the id of a guest; None where Proxmox chooses."""
@@ -160,10 +162,7 @@ class _GuestIds:
         there = self._by_id.get(number)
         # One of the same name may be this very guest without a state, and one that leaves the input may be
         # this one under its old key: the guard finds both, and says what can be done.
-        return there is None or there.name == guest.name or number in self._list_leaving()
-
-    def _list_leaving(self) -> Collection[int]:
-        return self._around.known.vm_ids - set(self._fixed.values())
+        return there is None or there.name == guest.name or number in self._leaving
 
     def _after(self, number: int) -> Iterator[int]:
         while True:

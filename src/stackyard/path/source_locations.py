@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
+import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved
     from stackyard.sources.deployment.model import ParsedDeployment
     from stackyard.sources.deployment.text import ObjectText
+    from stackyard.sources.site.layers import GuestEntry
     from stackyard.sources.site.load import Site
 
     Key = str | int
@@ -49,11 +53,15 @@ def nowhere(key: str, field: Sequence[Key] = ()) -> Location | None:
 
 def in_env(site: Site, env: str) -> Locate:
     """Return what finds the places of an env's guests; a preset's line counts where the entry has none."""
+    guests: dict[str, GuestEntry] = {}
 
     def locate(key: str, field: Sequence[Key] = ()) -> Location | None:
-        for guest in site.guests(env):
-            if key == (guest.values.get("key") or guest.name):
-                return GuestLocations(guest, {}).place(tuple(field))
+        if not guests:
+            # Built when the first place is looked for: most runs look for none, and some for thousands.
+            for guest in site.guests(env):
+                guests.setdefault(str(guest.values.get("key") or guest.name), guest)
+        if key in guests:
+            return GuestLocations(guests[key], {}).place(tuple(field))
         image = _find_image(key, site.settings.images)
         if image is not None and site.file is not None:
             return site.file.places.place(("images", image))
@@ -123,6 +131,7 @@ class SourceLocations:
         self._keys = {address_of(guest): guest.key for guest in desired.guests}
         self._keys |= {one: guest.key for guest in desired.guests for one in data_addresses(guest.key)}
         self._keys |= {address_of_file(file): file.key for file in desired.files}
+        self._read: _GeneratedFile | None = None
 
     def __call__(self, where: Location | None, address: str | None) -> Location | None:
         """Return the place in the input for one that an engine names; a foreign file stays as it is."""
@@ -137,13 +146,16 @@ class SourceLocations:
 
     def _resource_at(self, where: Location | None) -> str | None:
         """Return the address of the resource that a line of the generated file belongs to."""
-        name = kind = None
-        for line in reversed([] if where is None else _lines_to(where)):
-            name = name or ((found := _NAME.match(line)) and found[1])
-            if (found := _TYPE.match(line)) is not None:
-                kind = found[1]
-                break
-        return f"{kind}.{name}" if kind and name else None
+        if where is None or where.line is None:
+            return None
+        try:
+            status = os.stat(where.path)
+            version = (where.path, status.st_mtime_ns, status.st_size)
+            if self._read is None or self._read.version != version:
+                self._read = _read_generated(Path(where.path), version)
+        except OSError:
+            return None
+        return self._read.address_at(where.line)
 
 
 def _lines_to(where: Location) -> list[str]:
@@ -153,3 +165,35 @@ def _lines_to(where: Location) -> list[str]:
             return stream.read().splitlines()[: where.line or 0]
     except OSError:
         return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GeneratedFile:
+    """Which resource each line of a generated file belongs to.
+
+    Attributes:
+        version: Path, time and size of what was read.
+        lines: The lines, counted from one, where a resource or a kind of resources begins.
+        addresses: The address of the resource that begins in each of them; empty where a kind begins.
+    """
+
+    version: tuple[str, int, int]
+    lines: tuple[int, ...]
+    addresses: tuple[str, ...]
+
+    def address_at(self, line: int) -> str | None:
+        """Return the address of the resource that a line belongs to."""
+        place = bisect.bisect_right(self.lines, line) - 1
+        return (self.addresses[place] or None) if place >= 0 else None
+
+
+def _read_generated(path: Path, version: tuple[str, int, int]) -> _GeneratedFile:
+    """Read a generated file once for all its places: an engine may name thousands of them."""
+    starts: dict[int, str] = {}
+    kind = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if (found := _TYPE.match(line)) is not None:
+            kind, starts[number] = found[1], ""
+        elif kind and (found := _NAME.match(line)) is not None:
+            starts[number] = f"{kind}.{found[1]}"
+    return _GeneratedFile(version=version, lines=tuple(starts), addresses=tuple(starts.values()))

@@ -79,7 +79,8 @@ class Session:
             elif self._settings != settings:
                 raise ProviderSettingsError(
                     "The built-in provider serves one configuration of `proxmox`, and another one was given.",
-                    remedy="Give all resources the same settings, or use `provider: bpg` for several.",
+                    remedy="Give all resources the same settings. Several need bpg's own provider: "
+                    "--provider bpg, or `provider: bpg` in stack.yaml.",
                 )
 
     async def _open(self, settings: Settings) -> None:

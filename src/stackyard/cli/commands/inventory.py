@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.errors import UsageError
 from stackyard.cli.command import group
 from stackyard.cli.completions import complete_hosts, complete_targets
 from stackyard.cli.result import Result
@@ -75,6 +76,10 @@ def render(session: Session, /, **values: Any) -> Result:
     \b
     stackyard inventory render dev --format yaml > inventory.yml
     """  # noqa: D301 - click reads the control character
+    if _is_stack(values):
+        from stackyard.cli.runs.stacks.inventory import run_stack_render  # lazy: only when this verb runs
+
+        return session.run(run_stack_render(session, values))
     from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
     chosen = _choose_target(session, values)
@@ -95,6 +100,11 @@ def show(session: Session, /, **values: Any) -> Result:
     """
     from stackyard.inventory import IncompleteError, freshness  # lazy: only when this verb runs
 
+    if _is_stack(values):
+        raise UsageError(
+            "The inventory of a stack is a file in .stackyard/inventory.d, which Ansible reads as it is.",
+            remedy=f"Print it from the state: stackyard inventory render {values['target']}",
+        )
     inventory_target, now = _find_published(session, values)
     published = inventory_target.read()
     if published is None:
@@ -170,7 +180,14 @@ def publish(session: Session, /, **values: Any) -> Result:
 
     The command refuses, and the previous inventory stays, unless the state has exactly the guests that should
     exist and every running guest has an address. `apply` publishes by itself.
+
+    The inventory of a stack is a file of its own in the folder .stackyard/inventory.d, and Ansible reads the
+    files of all stacks with `-i .stackyard/inventory.d`.
     """
+    if _is_stack(values):
+        from stackyard.cli.runs.stacks.inventory import run_stack_publish  # lazy: only when this verb runs
+
+        return session.run(run_stack_publish(session, values))
     from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
     chosen = _choose_target(session, values)
@@ -194,8 +211,8 @@ def script(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.base.files import replace_file  # lazy: only when this verb runs
 
-    chosen = _choose_target(session, values)
-    command = ["stackyard", "--chdir", os.getcwd(), "inventory", "render", str(chosen.resolved.target)]
+    target = values["target"] if _is_stack(values) else str(_choose_target(session, values).resolved.target)
+    command = ["stackyard", "--chdir", os.getcwd(), "inventory", "render", target]
     for name in ("host", "site"):
         command += [f"--{name}", values[name]] if values[name] else []
     text = (
@@ -208,6 +225,20 @@ def script(session: Session, /, **values: Any) -> Result:
     replace_file(path, text.encode())
     path.chmod(0o755)
     return Result(document={"file": str(path)}, show=lambda writer: writer.line(f"Written to {path}."))
+
+
+def _is_stack(values: dict[str, Any]) -> bool:
+    """Return whether the target is a stack.
+
+    Raises:
+        UsageError: It is, and an option is given that is for other targets.
+    """
+    if not values["target"].startswith("stack:"):
+        return False
+    for name, option in (("host", "-H"), ("site", "--site")):
+        if values[name]:
+            raise UsageError(f"{option} is not for stacks: {values['target']} says which one is meant.")
+    return True
 
 
 def _choose_target(session: Session, values: dict[str, Any]) -> ChosenTarget:

@@ -123,7 +123,8 @@ def _counts(checked: Site) -> dict[str, int]:
 
     counts = {kind: len(names) for kind, names in list_names(checked.root).items()}
     code = sum(len(folder.files) for folder in checked.code.folders)
-    return {**counts, "guests": sum(len(checked.guests(env)) for env in checked.envs), "code files": code}
+    counts["guests"] = sum(len(checked.guests(env)) for env in checked.envs)
+    return {**counts, "code files": code} if code else counts
 
 
 def _show_valid(writer: TextWriter, checked: Site, warnings: Sequence[Diagnostic]) -> None:

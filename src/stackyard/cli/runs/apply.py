@@ -97,7 +97,7 @@ async def _complete_inventory(chosen: ChosenTarget, run: Run, made: Plan, *, is_
     """
     from stackyard.path.publish import is_current  # lazy: its schema, only for an apply
 
-    has_guests = bool(run.resolved.desired.guests)
+    has_guests = any(run.resolved.desired.guests)
     if not is_verified or not has_guests or await asyncio.to_thread(is_current, run):
         return nothing_result(made)
     outcome = await verify_guests(run, made)

@@ -29,7 +29,11 @@ async def run_output(session: Session, values: dict[str, Any]) -> Result:
     redact = chosen.resolved.redactor
     others = {name: _mask(value, redact) for name, value in found.others.items()}
     return Result(
-        document={"target": str(target), "guests": dict(found.guests), "outputs": others},
+        document={
+            "target": str(target),
+            "guests": dict(found.guests),
+            **({"outputs": others} if others else {}),
+        },
         show=lambda writer: _show(writer, found, others),
     )
 

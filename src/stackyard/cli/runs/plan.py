@@ -75,7 +75,8 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
             for change in made.changes.planned
             if change.action is Action.READ or not change.is_nothing
         ],
-        "outputs": list(made.changes.outputs),
+        # Only own code has outputs that count as changes.
+        **({"outputs": list(made.changes.outputs)} if made.changes.outputs else {}),
         "guard": verdict_document(made.verdict),
     }
 

@@ -218,6 +218,7 @@ def settings_of(values: Mapping[str, Any], store: ChosenStore) -> RunSettings:
     return RunSettings(
         store=store,
         provider=ProviderChoice(values["provider"]),
+        is_provider_given=values.get("is_provider_given", True),
         cli_config=read_cli_config_path(),
         parallelism=values["parallelism"],
         lock_wait_s=QUEUE_S if values["lock_wait"] is None else values["lock_wait"],

@@ -55,11 +55,13 @@ class IndexFile:
         files: Files by their path from the top of the working tree; those in conflict have no content.
         written_ns: When it was written: what was changed then or later has to be looked at.
         object_format: The hash of its objects.
+        checksum: What differs whenever it holds something else; empty where git wrote none.
     """
 
     files: dict[str, TrackedFile]
     written_ns: int
     object_format: str
+    checksum: str = ""
 
 
 def find_git_folder(top: Path) -> Path | None:
@@ -92,7 +94,13 @@ def read_index_file(git_folder: Path) -> IndexFile | None:
         files = dict(_entries(data, 32 if form == "sha256" else 20))
     except (struct.error, ValueError, UnicodeDecodeError):
         return None
-    return IndexFile(files=files, written_ns=written_ns, object_format=form)
+    checksum = data[-32 if form == "sha256" else -20 :].hex()
+    return IndexFile(
+        files=files,
+        written_ns=written_ns,
+        object_format=form,
+        checksum=checksum if checksum.strip("0") else "",
+    )
 
 
 def _object_format(git_folder: Path) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from stackyard.secrets.var_file import PrivateVarFile
 
 __all__ = ["PassedArguments", "RefusedArgumentError", "read_arguments"]
 
@@ -49,6 +54,8 @@ _REFUSED = {
 }
 # They make a plan for a part of the stack, or without a look at what is there.
 _PARTIAL = ("target", "target-file", "exclude", "exclude-file")
+_VAR_FILE = "var-file"
+_DIGEST_CHARACTERS = 16
 
 
 class RefusedArgumentError(UsageError):
@@ -66,30 +73,50 @@ class PassedArguments:
     Attributes:
         words: As the engine gets them.
         notes: What a reader of the plan has to know of them.
+        files: Files with values that the engine gets before them: descriptors of this process, which can be
+            read only once (`-var-file=<(command)` of a shell), and the files that were named before those.
+        secrets: Every text in those descriptors.
     """
 
     words: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    files: tuple[Path | PrivateVarFile, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def __str__(self) -> str:
-        return " ".join(self.words)
+    def __bool__(self) -> bool:
+        return bool(self.words or self.files)
+
+    def describe(self, key: bytes) -> str:
+        """Return them for what a plan is bound to: values only as a fingerprint, which needs the key."""
+        if not self:
+            return ""
+        found = hmac.new(key, "\0".join(self.words).encode(errors="surrogateescape"), hashlib.sha256)
+        for file in self.files:
+            found.update(b"\0" + (str(file).encode() if isinstance(file, Path) else file.content))
+        return " ".join((*self.shown, f"({found.hexdigest()[:_DIGEST_CHARACTERS]})"))
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The same for a person: the values of `-var` may be secrets."""
-        return tuple(_hide(word) for word in self.words)
+        files = (file if isinstance(file, Path) else file.path for file in self.files)
+        return (*(f"-{_VAR_FILE}={path}" for path in files), *(_hide(word) for word in self.words))
 
 
 def read_arguments(words: Sequence[str]) -> PassedArguments:
     """Check what stands behind `--`.
 
+    A variables file that is a descriptor of this process is read here.
+
     Raises:
         RefusedArgumentError: One of them is not passed on; the message names each.
+        InvalidInputError: A descriptor has no values, or is not valid.
+        FileError: It cannot be read.
     """
     given: list[str] = []
     notes: list[str] = []
     refused: list[str] = []
-    for name, value in _pair_up(words):
+    pairs = list(_pair_up(words))
+    for name, value in pairs:
         if name not in _ALLOWED:
             refused.append(f"`-{name}`: {_REFUSED.get(name, 'it is not known to be safe')}")
             continue
@@ -100,7 +127,47 @@ def read_arguments(words: Sequence[str]) -> PassedArguments:
         given.append(f"-{name}" if value is None else f"-{name}={value}")
     if refused:
         raise RefusedArgumentError(f"Not passed on to the engine: {'; '.join(refused)}.")
-    return PassedArguments(words=tuple(given), notes=tuple(notes))
+    passed = PassedArguments(words=tuple(given), notes=tuple(notes))
+    is_read_once = any(name == _VAR_FILE and _is_descriptor(value) for name, value in pairs)
+    return _read_descriptors(passed) if is_read_once else passed
+
+
+def _is_descriptor(value: str | None) -> bool:
+    return value is not None and value.startswith(("/dev/fd/", "/proc/self/fd/"))
+
+
+def _read_descriptors(passed: PassedArguments) -> PassedArguments:
+    """Read the descriptors; what stands behind the last of them stays as it is, because the last value wins.
+
+    Raises:
+        RefusedArgumentError: A value stands before a descriptor, and would come behind it.
+    """
+    from stackyard.sources.stacks.var_file_content import read_descriptor  # lazy: few pass one on
+
+    files: list[Path | PrivateVarFile] = []
+    secrets: set[str] = set()
+    option = f"-{_VAR_FILE}="
+    last = max(at for at, word in enumerate(passed.words) if _is_descriptor(word.removeprefix(option)))
+    kept: list[str] = []
+    for word in passed.words[: last + 1]:
+        if word.startswith("-var="):
+            raise RefusedArgumentError(
+                f"`{_hide(word)}` stands before a file of values that comes from a descriptor.",
+                remedy="Write -var behind every -var-file: the last one that sets a variable wins.",
+            )
+        if not word.startswith(option):
+            kept.append(word)
+            continue
+        path = Path(word.removeprefix(option))
+        read = read_descriptor(path)
+        files.append(path if read is None else read[0])
+        secrets |= frozenset() if read is None else read[1]
+    return PassedArguments(
+        words=(*kept, *passed.words[last + 1 :]),
+        notes=passed.notes,
+        files=tuple(files),
+        secrets=frozenset(secrets),
+    )
 
 
 def _pair_up(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:

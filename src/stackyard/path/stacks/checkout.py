@@ -10,6 +10,7 @@ from stackyard.base.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
     from stackyard.path.stacks.files import StackFiles
+    from stackyard.sources.stacks.cache import StackCache
     from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["NO_CHECKOUT", "Checkout", "DirtyCheckoutError", "OutdatedCheckoutError", "read_checkout"]
@@ -87,8 +88,12 @@ def _list(paths: list[str]) -> str:
     return f"{', '.join(paths[:_SHOWN])}{more}"
 
 
-async def read_checkout(tree: WorkingTree) -> Checkout:
+async def read_checkout(tree: WorkingTree, cache: StackCache) -> Checkout:
     """Return the state of a working tree; `NO_CHECKOUT` outside of git.
+
+    Args:
+        tree: The files on disk.
+        cache: Keeps what git says.
 
     Raises:
         GitError: git cannot tell.
@@ -102,7 +107,7 @@ async def read_checkout(tree: WorkingTree) -> Checkout:
     head = await git.find_commit("HEAD")
     if head is None:
         return NO_CHECKOUT
-    changed = await find_changes(tree, head)
+    changed = await find_changes(tree, cache, head)
     tip, branch = await find_default_tip(git)
     base = None if tip in ("", head) else await git.find_merge_base(tip, head)
     missing = (await git.list_changes([base], tip))[base] if base is not None and base != tip else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from stackyard.engine.version import Flavour
 from stackyard.guard import Verdict, inspect
 from stackyard.path.planfile import Binding, PlanFile, open_encrypted
 from stackyard.path.run import EmptyInputError
+from stackyard.path.stacks.visibility import require_visible_stack
 from stackyard.state.inside import EncryptedStateError, read_view
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
 
     Raises:
         EmptyInputError: The code says nothing, and the state holds something.
+        NotVisibleError: The cluster does not show what the state has.
         PolicyError: The user's own rules cannot be asked.
         TofuError: Anything that the engine reports.
     """
@@ -91,9 +93,11 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
             ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
             is_empty = ended.outcome is tofu.PlanOutcome.NO_CHANGES and not plan_request.unchanged
             document = None if is_empty else await _read_plan(run, path)
+        changes = _changes_of(run, document)
+        await require_visible_stack(run, data, changes, plan_request.mode)
         yield StackPlan(
             path=path,
-            changes=_changes_of(run, document),
+            changes=changes,
             verdict=await _judge(run, plan_request, document),
             binding=make_stack_binding(run, plan_request.mode, data),
             notes=run.resolved.arguments.notes,
@@ -111,7 +115,8 @@ async def load_stack_plan(
         TofuError: The engine cannot read it.
     """
     now = make_stack_binding(run, plan_request.mode, await run.read_state())
-    saved.binding.require(now)
+    # What was passed on is in the plan: nobody passes it on again.
+    saved.binding.require(replace(now, arguments=saved.binding.arguments))
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         path.touch(mode=0o600)
@@ -125,7 +130,7 @@ async def load_stack_plan(
             changes=_changes_of(run, document),
             verdict=await _judge(run, plan_request, document),
             binding=saved.binding,
-            notes=run.resolved.arguments.notes,
+            notes=tuple(saved.shown.get("notes", ())),
         )
 
 
@@ -142,7 +147,7 @@ def make_stack_binding(run: StackRun, mode: PlanMode, state: bytes | None) -> Bi
         provider=run.settings.provider.value,
         mode=mode.value,
         inputs=run.inputs.binding,
-        arguments=str(run.resolved.arguments),
+        arguments=run.resolved.arguments.describe(run.key.secret),
     )
 
 

@@ -6,15 +6,18 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from stackyard.base import directories, files
+from stackyard.inventory.contract import IncompleteError
 from stackyard.inventory.stack_hosts import read_stack_hosts
+from stackyard.state.inside import EncryptedStateError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from stackyard.inventory.stack_hosts import StackHosts
     from stackyard.path.target import Target
 
-__all__ = ["publish_stack", "stack_inventory_file"]
+__all__ = ["is_published", "publish_stack", "stack_inventory_file", "write_hosts"]
 
 FOLDER = "inventory.d"
 
@@ -25,20 +28,43 @@ def stack_inventory_file(base: Path, target: Target) -> Path:
     return base / FOLDER / f"{name}.yml"
 
 
-def publish_stack(base: Path, target: Target, state: bytes | None) -> Path | None:
+def is_published(base: Path, target: Target, state: bytes | None) -> bool:
+    """Return whether the inventory of a stack is written as its state has it now."""
+    path = stack_inventory_file(base, target)
+    try:
+        hosts = read_stack_hosts(str(target), state)
+    except EncryptedStateError:
+        # Only the engine can look into it.
+        return True
+    except IncompleteError:
+        return False
+    if hosts.is_empty:
+        return not path.exists()
+    return path.exists() and path.read_bytes() == hosts.as_yaml().encode()
+
+
+def publish_stack(
+    base: Path, target: Target, state: bytes | None, seen: Mapping[str, Sequence[str]] | None = None
+) -> Path | None:
     """Write the inventory of a stack as its state has it; return the file, None where there are no hosts.
+
+    Args:
+        base: The folder of what stays on this machine.
+        target: The stack.
+        state: Its state.
+        seen: Addresses that guests reported since, by the addresses of their resources.
 
     Raises:
         IncompleteError: Something is missing; the inventory before stays.
         EncryptedStateError: The engine encrypted the state.
         FileError: It cannot be written; the inventory before stays.
     """
-    return write_hosts(stack_inventory_file(base, target), read_stack_hosts(str(target), state))
+    return write_hosts(stack_inventory_file(base, target), read_stack_hosts(str(target), state, seen))
 
 
 def write_hosts(path: Path, hosts: StackHosts) -> Path | None:
     """Write an inventory, or remove the one before where there are no hosts any more."""
-    if not hosts.hosts and not hosts.variables:
+    if hosts.is_empty:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         return None

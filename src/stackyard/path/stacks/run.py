@@ -129,6 +129,7 @@ async def open_stack_run(
             if reread is not None and backend is not None:
                 lock = await stack.enter_async_context(hold_lock(backend, name, settings))
                 resolved = await reread()
+            settings = _with_own_provider(settings, resolved)
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
             workdir = _workdir(resolved, settings, engine, keys[0], inputs)
             workdir = _with_backend(workdir, resolved, backend, served)
@@ -148,6 +149,14 @@ async def open_stack_run(
             )
 
 
+def _with_own_provider(settings: RunSettings, resolved: ResolvedStack) -> RunSettings:
+    """Return how to run a stack that names its provider, where the user names none."""
+    own = resolved.stack.settings.provider
+    if settings.is_provider_given or own is None:
+        return settings
+    return replace(settings, provider=ProviderChoice(own))
+
+
 def _workdir(
     resolved: ResolvedStack, settings: RunSettings, engine: Engine, key: PlanKey, inputs: StackInputs
 ) -> Workdir:
@@ -164,7 +173,7 @@ def _workdir(
         folder=resolved.stack.folder,
         environment=environment,
         variables=variables,
-        var_files=(*resolved.values.passed, *inputs.var_files),
+        var_files=(*resolved.values.passed, *inputs.var_files, *resolved.passed_files()),
         redactor=resolved.redactor.with_secrets([*inputs.secrets, key.secret.hex()]),
         data_dir=Workspace.of(settings.base, resolved.target).folder,
         cli_config=resolved.cli_config,

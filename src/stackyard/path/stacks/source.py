@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
+    from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.facts import StackFacts
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
@@ -90,6 +91,12 @@ class ResolvedStack:
     environment: Mapping[str, str] = field(repr=False)
     cli_config: Path | None = None
     arguments: PassedArguments = field(default_factory=PassedArguments)
+
+    def passed_files(self) -> tuple[Path | PrivateVarFile, ...]:
+        """Return the files with values that the user passes on; paths are from the folder of the stack."""
+        return tuple(
+            self.stack.folder / file if isinstance(file, Path) else file for file in self.arguments.files
+        )
 
     def code_files(self) -> Iterator[Path]:
         """Yield the files with code: of the stack, and of its local modules."""
@@ -174,6 +181,7 @@ class StackSource:
             top = Path(self.repository.tree.top)
             refuse_unseen_workspace(stack, (stack.folder, *(top / folder for folder in facts.modules)))
         values = await _find_values(stack, workspace, facts)
+        passed = arguments or PassedArguments()
         return ResolvedStack(
             target=make_target(name, workspace),
             repository=self.repository,
@@ -182,10 +190,10 @@ class StackSource:
             facts=facts,
             values=values,
             backend=backend,
-            redactor=Redactor([*values.secrets, *secret_values(environment)]),
+            redactor=Redactor([*values.secrets, *passed.secrets, *secret_values(environment)]),
             environment=environment,
             cli_config=find_cli_config(),
-            arguments=arguments or PassedArguments(),
+            arguments=passed,
         )
 
     async def reread(self, resolved: ResolvedStack) -> ResolvedStack:

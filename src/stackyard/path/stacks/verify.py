@@ -10,7 +10,9 @@ from stackyard.desired import Container, Vm
 from stackyard.desired.guest import Agent, Verify
 from stackyard.engine.changes import Action
 from stackyard.guard.subjects import is_guest
+from stackyard.inventory.facts import read_facts
 from stackyard.path.verify import GuestUp, verify_guest
+from stackyard.provider.resources.vm.power import duration_s
 from stackyard.state.guests import read_guests
 from stackyard.state.inside import EncryptedStateError
 
@@ -30,7 +32,10 @@ _TOUCHED = (Action.CREATE, Action.UPDATE, Action.REPLACE)
 async def verify_stack(
     run: StackRun, made: StackPlan
 ) -> tuple[tuple[GuestUp, ...], tuple[StackyardError, ...]]:
-    """Wait until the guests that a plan touched are up; return them, and what is wrong with the others.
+    """Wait until guests are up; return them, and what is wrong with the others.
+
+    Those are the guests that a plan touched, and those of which the state knows no address: a run before may
+    have ended before they were up. Where the plan has nothing to change, all of them are.
 
     Only the built-in provider tells which cluster it works on. bpg's waits for the agents itself.
 
@@ -39,10 +44,16 @@ async def verify_stack(
         made: The plan.
     """
     client = None if run.served is None else run.served.client()
-    touched = {one.address for one in made.changes.planned if one.action in _TOUCHED and is_guest(one)}
-    if client is None or not touched:
+    if client is None:
         return (), ()
-    guests = [guest for address, guest in _guests_of(await run.read_state()) if address in touched]
+    data = await run.read_state()
+    touched = {one.address for one in made.changes.planned if one.action in _TOUCHED and is_guest(one)}
+    facts = read_facts(data, in_modules=True)
+    guests = [
+        guest
+        for address, guest in _guests_of(data)
+        if made.is_nothing or address in touched or not facts[address].addresses
+    ]
     results = await asyncio.gather(
         *(verify_guest(client, guest, emit=run.emit) for guest in guests), return_exceptions=True
     )
@@ -83,10 +94,21 @@ def _as_model(guest: StateGuest) -> Guest:
         verify = Verify(address=bool(cards))
         own = {"name": hostname or guest.address, "nics": cards, "verify": verify}
         return Container.model_construct(None, **{**common, **own})
-    agent = Agent(enabled=bool(_first(values.get("agent")).get("enabled")))
+    said = _first(values.get("agent"))
+    agent = Agent(enabled=bool(said.get("enabled")))
     cards = tuple(values.get("network_device") or ())
-    own = {"name": values.get("name") or guest.address, "nics": cards, "agent": agent}
+    verify = Verify(address=agent.enabled, timeout_s=_patience_s(said.get("timeout")))
+    own = {"name": values.get("name") or guest.address, "nics": cards, "agent": agent, "verify": verify}
     return Vm.model_construct(None, **{**common, **own})
+
+
+def _patience_s(timeout: Any) -> int:
+    """Return how long to wait for a VM: as long as its code says for the agent, and no longer than usual."""
+    usual = Verify().timeout_s
+    try:
+        return max(1, min(usual, int(duration_s(str(timeout)))))
+    except ValueError:
+        return usual
 
 
 def _first(values: Any) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from stackyard.base.suggestions import did_you_mean
 from stackyard.sources.manifest.build import build, build_flat
 from stackyard.sources.manifest.checks import check_manifest, check_nodes_alone
 from stackyard.sources.manifest.levels import convert_levels
-from stackyard.sources.site.damaged import keep_valid
+from stackyard.sources.site.damaged import LostPaths, keep_valid
 from stackyard.sources.site.document import parse_document, read_document
 from stackyard.sources.site.entities.manifests import Level, ManifestV1, ManifestV2, manifest_model
 from stackyard.sources.site.findings import add_findings
@@ -144,16 +144,13 @@ class _LevelLocations:
     def __init__(self, places: LocatedValues, data: dict[str, Any]) -> None:
         self._places = places
         self.data = data
+        # As the nodes call it.
+        lost: LostPaths = getattr(places, "lost", LostPaths())
+        self.lost = LostPaths(map(_as_node, lost.paths))
 
     @property
     def path(self) -> str:
         return self._places.path
-
-    @property
-    def lost(self) -> frozenset[tuple[Key, ...]]:
-        """What was left out of the file, as the nodes call it."""
-        lost: frozenset[tuple[Key, ...]] = getattr(self._places, "lost", frozenset())
-        return frozenset(_as_node(path) for path in lost)
 
     def place(self, keys: Sequence[Key] = ()) -> Location:
         return self._places.place(_as_level(keys))

@@ -16,18 +16,36 @@ from stackyard.sources.site.entities.values import Entity
 from stackyard.sources.site.unions import real_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stackyard.base.errors import Location
     from stackyard.sources.site.document import Key, LocatedValues
 
-__all__ = ["ValidValues", "is_lost", "keep_valid"]
+__all__ = ["LostPaths", "ValidValues", "is_lost", "keep_valid"]
 
 _Path = tuple["Key", ...]
 # Lists of guests: each stays in its place, whatever is wrong with it, with what every other rule asks for.
 _GUESTS: dict[str, dict[str, str]] = {"vms": {}, "nodes": {"type": "vm"}, "levels": {}}
 # What shows only once other mistakes are gone shows in the next round; more than these are not to be had.
 _ROUNDS = 4
+
+
+class LostPaths:
+    """The places of what was left out of a file.
+
+    Args:
+        paths: The places.
+    """
+
+    __slots__ = ("_above", "paths")
+
+    def __init__(self, paths: Iterable[_Path] = ()) -> None:
+        self.paths = frozenset(paths)
+        self._above = frozenset(path[:length] for path in self.paths for length in range(len(path)))
+
+    def touch(self, path: _Path) -> bool:
+        """Return whether something at a place, above it or inside of it was left out."""
+        return path in self._above or any(path[:length] in self.paths for length in range(len(path) + 1))
 
 
 class ValidValues:
@@ -39,7 +57,7 @@ class ValidValues:
         lost: The places of what was left out.
     """
 
-    def __init__(self, places: LocatedValues, data: dict[str, Any], lost: frozenset[_Path]) -> None:
+    def __init__(self, places: LocatedValues, data: dict[str, Any], lost: LostPaths) -> None:
         self._places = places
         self.data = data
         self.lost = lost
@@ -60,8 +78,8 @@ class ValidValues:
 
 def is_lost(places: LocatedValues, *path: Key) -> bool:
     """Return whether something at a place, above it or inside of it was left out of a file."""
-    lost: frozenset[_Path] = getattr(places, "lost", frozenset())
-    return any(each[: len(path)] == path[: len(each)] for each in lost)
+    lost: LostPaths | None = getattr(places, "lost", None)
+    return lost is not None and lost.touch(path)
 
 
 def keep_valid(model: type[BaseModel], places: LocatedValues) -> tuple[ValidValues, Any]:
@@ -72,9 +90,8 @@ def keep_valid(model: type[BaseModel], places: LocatedValues) -> tuple[ValidValu
         if not any([pruning.prune(path) for path in errors]):
             break
     pruning.fill_guests()
-    left = ValidValues(places, pruning.data, frozenset())
     fields = _valid_fields(model, pruning)
-    left.lost = frozenset(pruning.lost)
+    left = ValidValues(places, pruning.data, LostPaths(pruning.lost))
     unknown = {
         name: None
         for name, info in model.model_fields.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics, Kind
@@ -135,7 +136,7 @@ def _format_path(path: Sequence[Key]) -> str:
 
 def _list_known_keys(model: type[BaseModel], path: Sequence[Key]) -> set[str]:
     """Return the keys that a mapping may have, by walking the model's JSON Schema."""
-    schema = model.model_json_schema()
+    schema = _make_schema(model)
     current = [schema]
     for key in path:
         current = [
@@ -144,6 +145,12 @@ def _list_known_keys(model: type[BaseModel], path: Sequence[Key]) -> set[str]:
             if (step := part.get("items") if isinstance(key, int) else _property(part, key))
         ]
     return {name for part in _alternatives(current, schema) for name in part.get("properties", {})}
+
+
+@functools.cache
+def _make_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of a model: made once, for a file may have the same mistake many times."""
+    return model.model_json_schema()
 
 
 def _property(part: dict[str, Any], key: str) -> Any:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["StackCache", "open_cache"]
 
-_FORMAT = f"2 {stackyard.__version__}"
+_FORMAT = f"3 {stackyard.__version__}"
 # Larger ones are made again: reading them would cost more than they save.
 _LARGEST_BYTES = 64 * 2**20
 _MOST_ENTRIES = 50_000
-_SECTIONS = ("settings", "code", "reads", "stats")
+_SECTIONS = ("settings", "code", "reads", "stats", "diffs")
 
 
 @dataclass(slots=True)
@@ -81,16 +81,18 @@ class StackCache:
         code: What files of code say.
         reads: What stacks read.
         stats: What `stat` said of files.
+        diffs: What git said of commits.
     """
 
     settings: _Section
     code: _Section
     reads: _Section
     stats: _Section
+    diffs: _Section
 
     def save(self) -> None:
         """Write what is new; where that cannot be, the next run finds it out again."""
-        for section in (self.settings, self.code, self.reads, self.stats):
+        for section in (self.settings, self.code, self.reads, self.stats, self.diffs):
             section.save()
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import InvalidInputError
-from stackyard.clients.git.compare import ChangedFile, Comparison
+from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.index_file import find_git_folder
+from stackyard.clients.git.ref_files import RefFiles
+from stackyard.sources.stacks.changed_files import (
+    DEFAULT_BRANCHES,
+    Changes,
+    FileChange,
+    merge_changes,
+    remember_changes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from stackyard.clients.git.compare import ChangedFile
+    from stackyard.sources.stacks.cache import StackCache
     from stackyard.sources.stacks.working_tree import WorkingTree
 
-__all__ = ["BaseNotFoundError", "Changes", "find_changes", "find_default_tip"]
-
-_CANDIDATES = (
-    "refs/remotes/origin/HEAD",
-    "refs/remotes/origin/main",
-    "refs/remotes/origin/master",
-    "refs/heads/main",
-    "refs/heads/master",
-)
+__all__ = ["BaseNotFoundError", "find_changes", "find_default_tip"]
 
 
 class BaseNotFoundError(InvalidInputError):
@@ -37,32 +38,16 @@ class BaseNotFoundError(InvalidInputError):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What differs from a commit.
-
-    Attributes:
-        base: The commit; empty where each stack has its own.
-        base_name: How to call it.
-        files: What differs from it, by path from the top of the tree.
-        untracked: Those of them that git does not track.
-        by_commit: The same for other commits; None for one that is gone.
-    """
-
-    base: str
-    base_name: str
-    files: Mapping[str, ChangedFile]
-    untracked: frozenset[str] = frozenset()
-    by_commit: Mapping[str, Mapping[str, ChangedFile] | None] = field(default_factory=dict)
-
-
-async def find_changes(tree: WorkingTree, base: str | None, applied: Iterable[str] | None = None) -> Changes:
+async def find_changes(
+    tree: WorkingTree, cache: StackCache, base: str | None, applied: Iterable[str] = ()
+) -> Changes:
     """Find what differs.
 
     Args:
         tree: The files on disk.
+        cache: Keeps what git says.
         base: What to compare with; the default branch when absent.
-        applied: Commits to compare with instead, when the working tree is on the default branch.
+        applied: Commits to compare with as well, when the working tree is on the default branch.
 
     Raises:
         BaseNotFoundError: This is no repository, or there is nothing to compare with.
@@ -74,107 +59,73 @@ async def find_changes(tree: WorkingTree, base: str | None, applied: Iterable[st
             remedy="Run the command inside a git repository, or without asking for changes.",
         )
     git = Comparison(top=Path(tree.top))
+    # Together: the one reads the whole tree, the other a few refs.
     listing = asyncio.ensure_future(git.list_untracked())
     try:
-        if base is not None:
-            commit, name, is_default = await _find_named(git, base), base, False
-        else:
-            commit, name, is_default = await _find_default(git, tree)
-        dirty = dict(tree.list_changed())
+        commit, name, is_default = await _find_base(git, tree, base)
+        staged = _plain(await git.list_staged_changes(commit))
         untracked = frozenset(await listing)
-        if is_default:
-            return await _compare_applied(git, tree, commit, dirty, untracked, name, applied or ())
-        staged = await git.list_staged_changes(commit)
     finally:
-        if not listing.done():
-            listing.cancel()
-    return Changes(
-        base=commit, base_name=name, files=_merge(tree, staged, dirty, untracked), untracked=untracked
-    )
+        listing.cancel()
+    files = merge_changes(tree, staged, untracked)
+    found = Changes("" if is_default else commit, name, files, untracked)
+    remember_changes(tree, cache, base, found, staged)
+    commits = sorted(set(applied)) if is_default else []
+    if commits:
+        compared = await git.list_changes(commits, commit)
+        found = found._replace(by_commit={one: _combine(said, files) for one, said in compared.items()})
+    return found
 
 
-async def _compare_applied(
-    git: Comparison,
-    tree: WorkingTree,
-    head: str,
-    dirty: Mapping[str, str],
-    untracked: frozenset[str],
-    name: str,
-    applied: Iterable[str],
-) -> Changes:
-    staged = await git.list_staged_changes(head)
-    own = _merge(tree, staged, dirty, untracked)
-    commits = sorted(set(applied))
-    compared = await git.list_changes(commits, head) if commits else {}
-    by_commit: dict[str, Mapping[str, ChangedFile] | None] = {}
-    for commit, files in compared.items():
-        if files is None:
-            by_commit[commit] = None
-            continue
-        merged = dict(files)
-        for path, changed in own.items():
-            old = files[path].old if path in files else changed.old
-            merged[path] = ChangedFile(old=old, new=changed.new)
-        by_commit[commit] = {path: one for path, one in merged.items() if one.old != one.new}
-    return Changes(base="", base_name=name, files=own, untracked=untracked, by_commit=by_commit)
+def _plain(said: Mapping[str, ChangedFile]) -> dict[str, FileChange]:
+    return {path: FileChange(one.old, one.new) for path, one in said.items()}
 
 
-def _merge(
-    tree: WorkingTree,
-    staged: Mapping[str, ChangedFile],
-    dirty: Mapping[str, str],
-    untracked: Iterable[str],
-) -> dict[str, ChangedFile]:
-    """Put together what differs between a commit and the index, and between the index and the disk."""
-    found = dict(staged)
-    tracked = {} if tree.index is None else tree.index.files
-    for path, number in dirty.items():
-        old = found[path].old if path in found else tracked[path].blob
-        found[path] = ChangedFile(old=old, new=number)
-    for path in untracked:
-        old = found[path].old if path in found else ""
-        found[path] = ChangedFile(old=old, new=tree.number(path))
+def _combine(
+    said: Mapping[str, ChangedFile] | None, own: Mapping[str, FileChange]
+) -> dict[str, FileChange] | None:
+    """Put what differs between HEAD and the disk on top of what differs between a commit and HEAD."""
+    if said is None:
+        return None
+    found = _plain(said)
+    for path, changed in own.items():
+        found[path] = FileChange(found[path].old if path in found else changed.old, changed.new)
     return {path: one for path, one in found.items() if one.old != one.new}
-
-
-async def _find_named(git: Comparison, base: str) -> str:
-    commit = await git.find_commit(base)
-    if commit is None:
-        raise BaseNotFoundError(f"There is no commit `{base}` in this repository.")
-    merged = await git.find_merge_base(commit, "HEAD")
-    return merged or commit
 
 
 async def find_default_tip(git: Comparison) -> tuple[str, str]:
     """Return the last commit of the default branch that is known here, and its name; empty where none is."""
-    refs = await git.list_refs("refs/remotes/origin/HEAD", *_CANDIDATES[1:])
-    chosen = next((ref for ref in _CANDIDATES if ref in refs), None)
-    if chosen is None:
-        return "", ""
-    tip, leads_to = refs[chosen]
-    return tip, (leads_to or chosen).removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
+    refs = await git.list_refs(*DEFAULT_BRANCHES)
+    chosen = next((ref for ref in DEFAULT_BRANCHES if ref in refs), None)
+    return ("", "") if chosen is None else _name_tip(chosen, *refs[chosen])
 
 
-async def _find_default(git: Comparison, tree: WorkingTree) -> tuple[str, str, bool]:
+def _name_tip(ref: str, tip: str, leads_to: str) -> tuple[str, str]:
+    return tip, (leads_to or ref).removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
+
+
+async def _find_base(git: Comparison, tree: WorkingTree, base: str | None) -> tuple[str, str, bool]:
     """Return the commit to compare with, its name, and whether the working tree is on the default branch."""
-    refs = await git.list_refs("refs/remotes/origin/HEAD", *_CANDIDATES[1:])
-    chosen = next((ref for ref in _CANDIDATES if ref in refs), None)
+    refs = await git.list_refs(*DEFAULT_BRANCHES) if base is None else {}
     head = await git.find_commit("HEAD")
     if head is None:
         raise BaseNotFoundError(
             f"The repository {tree.top} has no commit yet.", remedy="Commit something first."
         )
+    if base is not None:
+        commit = await git.find_commit(base)
+        if commit is None:
+            raise BaseNotFoundError(f"There is no commit `{base}` in this repository.")
+        return await git.find_merge_base(commit, head) or commit, base, False
+    chosen = next((ref for ref in DEFAULT_BRANCHES if ref in refs), None)
     if chosen is None:
-        raise BaseNotFoundError(
-            "There is no default branch here: none of origin/HEAD, origin/main, origin/master, main and master."
-        )
-    tip, leads_to = refs[chosen]
-    name = (leads_to or chosen).removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
+        names = "origin/HEAD, origin/main, origin/master, main and master"
+        raise BaseNotFoundError(f"There is no default branch here: none of {names}.")
+    tip, name = _name_tip(chosen, *refs[chosen])
     branch = _branch(tree)
-    short = name.removeprefix("origin/")
-    if branch == short or (not branch and head == tip):
+    if branch == name.removeprefix("origin/") or (not branch and head == tip):
         return head, name, True
-    merged = await git.find_merge_base(tip, "HEAD")
+    merged = await git.find_merge_base(tip, head)
     if merged is None:
         raise BaseNotFoundError(
             f"HEAD and {name} have no commit in common here: the clone is shallow, or they never had one."
@@ -183,10 +134,5 @@ async def _find_default(git: Comparison, tree: WorkingTree) -> tuple[str, str, b
 
 
 def _branch(tree: WorkingTree) -> str:
-    """Return the branch that HEAD names, empty for a detached one."""
     folder = find_git_folder(Path(tree.top))
-    try:
-        said = (folder / "HEAD").read_text().strip() if folder is not None else ""
-    except (OSError, UnicodeDecodeError):
-        return ""
-    return said.removeprefix("ref: refs/heads/") if said.startswith("ref: refs/heads/") else ""
+    return "" if folder is None else RefFiles(folder).branch()

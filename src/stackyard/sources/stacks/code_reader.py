@@ -1,17 +1,17 @@
-"""Folders of code as they are on disk: the files in each, and what they say, from the cache where it can be."""
+"""Folders of code as they are on disk: the files in each, and what they say."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from stackyard.sources.stacks.code_file import CodeFile
 from stackyard.sources.stacks.kinds import is_code, is_values
 
 if TYPE_CHECKING:
     from stackyard.sources.stacks.cache import StackCache
+    from stackyard.sources.stacks.code_file import CodeFile
+    from stackyard.sources.stacks.stack_reads import StackReads
     from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["CodeReader", "FolderFile"]
@@ -21,8 +21,7 @@ _LARGEST_BYTES = 16 * 2**20
 _MARK = "\0"
 
 
-@dataclass(frozen=True, slots=True)
-class FolderFile:
+class FolderFile(NamedTuple):
     """A file of code or values.
 
     Attributes:
@@ -38,10 +37,17 @@ class FolderFile:
 
 @dataclass(slots=True)
 class CodeReader:
-    """Reads folders of code, each once."""
+    """Reads folders of code, each once.
+
+    Attributes:
+        tree: The files on disk.
+        cache: What is known from before.
+        known: What stacks read, by their paths, as far as it was asked for.
+    """
 
     tree: WorkingTree
     cache: StackCache
+    known: dict[str, StackReads] = field(default_factory=dict)
     _folders: dict[str, dict[str, FolderFile]] = field(default_factory=dict)
     _signatures: dict[str, str] = field(default_factory=dict)
     _read: dict[str, CodeFile] = field(default_factory=dict)
@@ -68,15 +74,14 @@ class CodeReader:
         return known
 
     def signature(self, folder: str, names: tuple[str, ...] | None = None) -> str:
-        """Return a number that is another one whenever the code or the values of a folder are others."""
+        """Return a text that is another one whenever the code or the values of a folder are others."""
         known = self._signatures.get(folder)
         if known is None:
             parts = [
                 f"{name}{_MARK}{file.number}{_MARK}{file.real}"
                 for name, file in self.files(folder, names).items()
             ]
-            made = hashlib.sha1("\n".join(parts).encode("utf-8", "surrogateescape"), usedforsecurity=False)
-            known = self._signatures[folder] = made.hexdigest()
+            known = self._signatures[folder] = "\n".join(parts)
         return known
 
     def code(self, file: FolderFile) -> CodeFile:
@@ -98,6 +103,8 @@ class CodeReader:
         return data if len(data) <= _LARGEST_BYTES else None
 
     def _from_cache(self, key: str) -> CodeFile | None:
+        from stackyard.sources.stacks.code_file import CodeFile  # lazy: only where code is looked at
+
         row = self.cache.code.get(key)
         try:
             return None if row is None else CodeFile.from_json(row)
@@ -105,6 +112,8 @@ class CodeReader:
             return None
 
     def _parse(self, file: FolderFile, key: str, kind: str) -> CodeFile:
+        from stackyard.sources.stacks.code_file import CodeFile  # lazy: as above
+
         data = self.content(file)
         if data is None:
             return CodeFile(problem=(1, "The file cannot be read, or is larger than 16 MiB."))
@@ -121,8 +130,8 @@ class CodeReader:
         return found
 
     def _file(self, path: str) -> FolderFile:
-        place = f"{self.tree.top}/{path}"
-        if not os.path.islink(place):
-            return FolderFile(path, self.tree.number(path))
-        real = os.path.relpath(os.path.realpath(place), self.tree.top)
+        number = self.tree.number(path)
+        if path not in self.tree.links:
+            return FolderFile(path, number)
+        real = os.path.relpath(os.path.realpath(f"{self.tree.top}/{path}"), self.tree.top)
         return FolderFile(path, self.tree.number(real), real)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.evaluate import unescape
 from stackyard.sources.stacks.kinds import is_auto_loaded, is_code, is_values
-from stackyard.sources.stacks.reads import read_stack, reader_of
+from stackyard.sources.stacks.reads import read_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stackyard.sources.stacks.code_reader import CodeReader
@@ -114,17 +113,11 @@ class StackFacts:
     problems: tuple[Problem, ...] = field(default=())
 
 
-def read_facts(repository: StackRepository, stack: Stack, reader: CodeReader | None = None) -> StackFacts:
-    """Return what the code of a stack says.
-
-    Args:
-        repository: Where it is.
-        stack: Which.
-        reader: Reads the code; give the same one for several stacks that share modules.
-    """
-    reader = reader or reader_of(repository)
-    reads = read_stack(repository, stack, reader)
-    own = next(folder for folder, link in reads.folders.items() if not link[0])
+def read_facts(repository: StackRepository, stack: Stack) -> StackFacts:
+    """Return what the code of a stack says; paths are from the top of git, or of the repository."""
+    reader = repository.reader
+    reads = read_stack(repository, stack)
+    own = f"{repository.prefix}{stack.path}"
     variables: dict[str, Variable] = {}
     outputs: set[str] = set()
     for name, file in reader.files(own).items():
@@ -190,8 +183,3 @@ def _var_files(stack: Stack, reader: CodeReader, own: str) -> tuple[Path, ...]:
     if named is None:
         named = tuple(stack.folder / name for name in names if name not in loaded)
     return (*(stack.folder / name for name in loaded), *named)
-
-
-def list_relative(repository: StackRepository, path: str) -> str:
-    """Return a path of the tree as one from the top of the repository."""
-    return os.path.relpath(f"{repository.tree.top}/{path}", repository.root)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
-from stackyard.sources.stacks.reads import read_stack, reader_of
+from stackyard.sources.stacks.reads import read_stack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ UNDECLARED_READ = Kind(
 FOREIGN_KEY = Kind(
     code="W-STACK-KEY",
     summary="The key of a state is not below the parent folder of its stack",
-    remedy="Let the key begin with the parent folder of the stack, so that two stacks never have the same one.",
+    remedy="Let the key begin with the parent folder of the stack: then no two stacks have the same one.",
     severity=Severity.WARNING,
 )
 
@@ -85,9 +85,8 @@ def state_identity(kind: str, settings: Mapping[str, str], folder: str) -> str |
 def check_isolation(repository: StackRepository) -> Diagnostics:
     """Return every finding about states that stacks share, read or keep in odd places."""
     found = Diagnostics()
-    reader = reader_of(repository)
     owners: dict[str, list[tuple[Stack, Location]]] = {}
-    reads = {name: read_stack(repository, stack, reader) for name, stack in repository.stacks.items()}
+    reads = {name: read_stack(repository, stack) for name, stack in repository.stacks.items()}
     for name, one in reads.items():
         if one.backend is None:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from stackyard.sources.stacks.globs import compile_glob, literal_prefix
@@ -152,4 +151,4 @@ class ReadIndex:
         return tuple(steps), detail
 
     def _own_folder(self, name: str) -> str:
-        return os.path.normpath(f"{self._prefix}{self._repository.stacks[name].path}")
+        return f"{self._prefix}{self._repository.stacks[name].path}"

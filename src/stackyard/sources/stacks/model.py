@@ -43,6 +43,7 @@ class StackSettings:
         tags: Words to select stacks by.
         protected: Whether nothing of it may be destroyed.
         engine: The engine that runs it, `tofu` or `terraform`; the one that is found when absent.
+        provider: The Proxmox provider, `builtin` or `bpg`; the built-in one when absent.
         policy: Folders with Rego rules for its plans.
     """
 
@@ -56,6 +57,7 @@ class StackSettings:
     tags: tuple[str, ...] = ()
     protected: bool = False
     engine: str | None = None
+    provider: str | None = None
     policy: tuple[Path, ...] = ()
 
 

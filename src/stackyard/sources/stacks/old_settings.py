@@ -17,7 +17,7 @@ __all__ = ["read_old_repository"]
 
 
 async def read_old_repository(top: Path, commit: str, path: str) -> dict[str, Any] | None:
-    """Return what the file said, empty where it was not there or said nothing, None where it was not valid."""
+    """Return what the file said, empty where it said nothing, None where it was not valid."""
     content = await Comparison(top=top).read_file(commit, path)
     if content is None or not content.strip():
         return {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.sources.stacks.cache import StackCache, open_cache
+from stackyard.sources.stacks.code_reader import CodeReader
 from stackyard.sources.stacks.kinds import STACK_FILE
 from stackyard.sources.stacks.layout import FoundFolder, Layout, find_layout, layer_of
 from stackyard.sources.stacks.model import Stack
@@ -33,6 +34,8 @@ __all__ = ["REPOSITORY_FILE", "NoStacksError", "StackNotFoundError", "StackRepos
 
 REPOSITORY_FILE = "stackyard.yaml"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+@-]*)*")
+# Keys of stack.yaml that name files or folders.
+_NAMES_OF_FILES = frozenset(("var_files", "secrets", "backend_config", "domains", "policy"))
 
 BAD_NAME = Kind(
     code="E-STACK-NAME",
@@ -95,11 +98,14 @@ class StackRepository:
         broken: Why a stack is not valid, by its name; such a stack never stops the others.
         layers: The layers in order.
         roots: The folders that hold stacks, from the top.
+        has_own_roots: Whether stackyard.yaml names them.
         defaults: What stackyard.yaml says for all stacks.
         own: By name, what the `stack.yaml` of a stack says itself.
         files: By path, the names of the files in the folder of each stack.
         tree: The files on disk.
         cache: What is known from before.
+        reader: Reads the code of the stacks.
+        prefix: The repository from the top of the tree, with a slash at its end; empty where it is the same.
     """
 
     root: Path
@@ -107,11 +113,14 @@ class StackRepository:
     broken: Mapping[str, InvalidInputError]
     layers: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
+    has_own_roots: bool = False
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     tree: WorkingTree = field(repr=False, compare=False)
     cache: StackCache = field(repr=False, compare=False)
+    reader: CodeReader = field(repr=False, compare=False)
+    prefix: str = ""
 
     def find(self, name: str) -> Stack:
         """Return a stack by its name, or by the path of its folder.
@@ -233,11 +242,13 @@ class _Finder:
     own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     prefix: str = ""
     policy: tuple[Path, ...] = ()
+    reader: CodeReader = field(init=False)
 
     def build(self) -> StackRepository:
         prefix = os.path.relpath(self.root, self.tree.top)
         self.prefix = "" if prefix == "." else f"{prefix}/"
         self.policy = tuple(Path(os.path.normpath(self.root / one)) for one in self.said.get("policy") or ())
+        self.reader = CodeReader(self.tree, self.cache)
         nested = []
         for folder in sorted(self.layout.folders, key=lambda one: (one.name, one.path)):
             if folder.inside:
@@ -260,25 +271,29 @@ class _Finder:
             broken=MappingProxyType(dict(sorted(self.broken.items()))),
             layers=self.layout.layers,
             roots=self.layout.roots,
+            has_own_roots=self.said.get("roots") is not None,
             defaults=self.said.get("defaults") or {},
             own=MappingProxyType(self.own),
             files=MappingProxyType({one.path: one.files for one in self.layout.folders}),
             tree=self.tree,
             cache=self.cache,
+            reader=self.reader,
+            prefix=self.prefix,
         )
 
     def add(self, found: FoundFolder) -> None:
         name = found.name
         folder = self.root / found.path
-        where = Location(_shown(folder)) if _NAME.fullmatch(name) else None
         if not _NAME.fullmatch(name):
             self.refuse(name, BAD_NAME, f"The folder {found.path!r} cannot be the name of a stack.")
         elif found.is_link:
-            self.refuse(name, LINKED, f"{found.path} is a link to {os.path.realpath(folder)}.", where)
+            detail = f"{found.path} is a link to {os.path.realpath(folder)}."
+            self.refuse(name, LINKED, detail, Location(_shown(folder)))
         elif name in self.stacks or name in self.broken:
             other = self.stacks.pop(name, None)
             known = found.path if other is None else f"{other.path} and {found.path}"
-            self.refuse(name, SAME_NAME, f"More than one folder is the stack `{name}`: {known}.", where)
+            detail = f"More than one folder is the stack `{name}`: {known}."
+            self.refuse(name, SAME_NAME, detail, Location(_shown(folder)))
         else:
             self.add_valid(found, folder)
 
@@ -299,13 +314,14 @@ class _Finder:
         )
 
     def read_own(self, found: FoundFolder, folder: Path) -> dict[str, Any]:
-        path = folder / STACK_FILE
         key = f"stack:{self.tree.number(f'{self.prefix}{found.path}/{STACK_FILE}')}"
         own = self.cache.settings.get(key)
         if not isinstance(own, dict):
+            path = folder / STACK_FILE
             own = parse_stack(path, _shown(path))
             self.cache.settings.put(key, own)
-        if own.keys() & {"var_files", "secrets", "backend_config", "domains", "policy"}:
+        if not _NAMES_OF_FILES.isdisjoint(own):
+            path = folder / STACK_FILE
             check_files(path, _shown(path), own, folder)
         return own
 

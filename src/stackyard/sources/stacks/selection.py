@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import enum
-import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stackyard.sources.stacks.changes import BaseNotFoundError, Changes, find_changes
+from stackyard.sources.stacks.changed_files import Changes, FileChange, recall_changes
 from stackyard.sources.stacks.kinds import is_code
 from stackyard.sources.stacks.matching import ReadIndex
-from stackyard.sources.stacks.reads import read_stack, reader_of
+from stackyard.sources.stacks.reads import read_stack
+from stackyard.sources.stacks.removed import find_removed
+from stackyard.sources.stacks.untracked import may_be_untracked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stackyard.clients.git.compare import ChangedFile
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = [
-    "BaseNotFoundError",
-    "Reason",
-    "ReasonKind",
-    "SelectedStack",
-    "Selection",
-    "select",
-    "select_changed",
-]
+__all__ = ["Reason", "ReasonKind", "SelectedStack", "Selection", "select", "select_changed", "select_known"]
+
+REPOSITORY_FILE = "stackyard.yaml"
+# By commit, what stackyard.yaml said; None where it was not valid.
+OldSettings = dict[str, dict[str, Any] | None]
 
 
 class ReasonKind(enum.StrEnum):
@@ -37,17 +33,15 @@ class ReasonKind(enum.StrEnum):
     UNRESOLVED = "cannot prove unchanged"
     NEVER_APPLIED = "never applied"
     REMOVED = "removed"
-    BROKEN = "not valid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(NamedTuple):
     """One way from a change to a stack.
 
     Attributes:
         kind: Why.
         chain: What leads from the change to the stack: `modules/vm/main.tf`, `modules/vm`, `stacks/web`.
-        detail: The file and line that the last step but one is at, or what else there is to say.
+        detail: The expression and the line that reads the first of them, or what else there is to say.
     """
 
     kind: ReasonKind
@@ -56,14 +50,11 @@ class Reason:
 
     def __str__(self) -> str:
         text = " -> ".join(self.chain)
-        shown = (
-            text if self.kind is ReasonKind.CHANGED else f"{self.kind}: {text}" if text else f"{self.kind}"
-        )
+        shown = text if self.kind is ReasonKind.CHANGED else f"{self.kind}: {text}"
         return f"{shown} ({self.detail})" if self.detail else shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedStack:
+class SelectedStack(NamedTuple):
     """A stack that a change touches.
 
     Attributes:
@@ -79,9 +70,14 @@ class SelectedStack:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What was selected, and what the stacks were compared with."""
+class Selection(NamedTuple):
+    """What was selected, and what the stacks were compared with.
+
+    Attributes:
+        stacks: Sorted by name.
+        base: The commit; empty on the default branch, where each stack has its own.
+        base_name: How to call it.
+    """
 
     stacks: tuple[SelectedStack, ...]
     base: str
@@ -109,10 +105,40 @@ async def select(
     repository: StackRepository, base: str | None = None, applied: Mapping[str, str] | None = None
 ) -> Selection:
     """Do what `select_changed` does, and say what the stacks were compared with."""
-    changes = await find_changes(repository.tree, base, (applied or {}).values())
-    found = await _Selector(repository, changes, applied or {}).run()
+    from stackyard.sources.stacks.changes import find_changes  # lazy: asyncio and git, where they are needed
+
+    last = applied or {}
+    changes = await find_changes(repository.tree, repository.cache, base, last.values())
+    selector = _Selector(repository, changes, last)
+    selector.old = await _read_old_settings(repository, changes, f"{selector.prefix}{REPOSITORY_FILE}")
+    found = selector.run()
     repository.cache.save()
-    return Selection(stacks=found, base=changes.base, base_name=changes.base_name)
+    return found
+
+
+def select_known(repository: StackRepository, base: str | None = None) -> Selection | None:
+    """Do the same without running git, from what it said before; None where it has to be asked."""
+    changes = recall_changes(repository.tree, repository.cache, base)
+    if changes is None:
+        return None
+    selector = _Selector(repository, changes, {})
+    if f"{selector.prefix}{REPOSITORY_FILE}" in changes.files:
+        return None
+    if may_be_untracked(repository, selector.reads):
+        return None
+    return selector.run()
+
+
+async def _read_old_settings(repository: StackRepository, changes: Changes, file: str) -> OldSettings:
+    """Return what stackyard.yaml said at each commit at which it said something else."""
+    commits = [changes.base] if changes.base and file in changes.files else []
+    commits += [commit for commit, files in changes.by_commit.items() if files is not None and file in files]
+    if not commits:
+        return {}
+    from stackyard.sources.stacks.old_settings import read_old_repository  # lazy: only where it changed
+
+    top = Path(repository.tree.top)
+    return {commit: await read_old_repository(top, commit, file) for commit in commits}
 
 
 class _Selector:
@@ -122,38 +148,55 @@ class _Selector:
         self.repository = repository
         self.changes = changes
         self.applied = applied
-        self.reader = reader_of(repository)
-        prefix = os.path.relpath(repository.root, repository.tree.top)
-        self.prefix = "" if prefix == "." else f"{prefix}/"
-        self.reads = {
-            name: read_stack(repository, stack, self.reader) for name, stack in repository.stacks.items()
-        }
+        self.old: OldSettings = {}
+        self.prefix = repository.prefix
+        self.reads = {name: read_stack(repository, stack) for name, stack in repository.stacks.items()}
 
-    async def run(self) -> tuple[SelectedStack, ...]:
-        found = self.select_by_commit() if not self.changes.base else self.match(self.changes.files, None)
+    def run(self) -> Selection:
+        if self.changes.base:
+            found = self.match(self.changes.files, self.changes.base, list(self.repository.stacks))
+        else:
+            found = self.select_by_commit()
         self.add_unresolved(found)
-        self.add_broken(found)
         stacks = self.repository.stacks
         selected = [
-            SelectedStack(
-                name=name,
-                stack=stacks.get(name),
-                reasons=tuple(reasons),
-                path=stacks[name].path if name in stacks else "",
-            )
+            SelectedStack(name, stacks[name], tuple(reasons), stacks[name].path)
             for name, reasons in found.items()
         ]
-        selected += await self.removed()
-        return tuple(sorted(selected, key=lambda one: one.name))
+        selected += self.removed()
+        ordered = tuple(sorted(selected, key=lambda one: one.name))
+        return Selection(ordered, self.changes.base, self.changes.base_name)
 
-    def match(self, files: Mapping[str, ChangedFile], names: Sequence[str] | None) -> dict[str, list[Reason]]:
-        index = ReadIndex(self.repository, self.reads, self.prefix, names)
+    def match(
+        self, files: Mapping[str, FileChange], commit: str, names: Sequence[str]
+    ) -> dict[str, list[Reason]]:
         found: dict[str, list[Reason]] = {}
+        if files:
+            index = ReadIndex(self.repository, self.reads, self.prefix, names)
         for path in sorted(files):
             for name, chain, detail in index.readers(path, is_tracked=path not in self.changes.untracked):
-                reason = Reason(kind=ReasonKind.CHANGED, chain=chain, detail=detail)
-                found.setdefault(name, []).append(reason)
+                found.setdefault(name, []).append(Reason(ReasonKind.CHANGED, chain, detail))
+        if commit in self.old:
+            self.add_defaults(found, self.old[commit], names)
         return found
+
+    def add_defaults(
+        self, found: dict[str, list[Reason]], old: dict[str, Any] | None, names: Sequence[str]
+    ) -> None:
+        """Add the stacks that a changed default of stackyard.yaml holds for."""
+        before = None if old is None else old.get("defaults") or {}
+        now = self.repository.defaults
+        for name in names:
+            chain = (f"{self.prefix}{REPOSITORY_FILE}", self.repository.stacks[name].path)
+            if before is None:
+                detail = "what it said before is not valid"
+                found.setdefault(name, []).append(Reason(ReasonKind.UNRESOLVED, chain, detail))
+                continue
+            keys = {key for key in {*before, *now} if before.get(key) != now.get(key)}
+            keys -= set(self.repository.own.get(name, ()))
+            if keys:
+                detail = f"defaults: {', '.join(sorted(keys))}"
+                found.setdefault(name, []).append(Reason(ReasonKind.CHANGED, chain, detail))
 
     def select_by_commit(self) -> dict[str, list[Reason]]:
         groups: dict[str, list[str]] = {}
@@ -161,50 +204,37 @@ class _Selector:
         for name, stack in self.repository.stacks.items():
             commit = self.applied.get(name)
             if commit is None:
-                found[name] = [Reason(kind=ReasonKind.NEVER_APPLIED, chain=(stack.path,))]
+                found[name] = [Reason(ReasonKind.NEVER_APPLIED, (stack.path,))]
             elif self.changes.by_commit.get(commit) is None:
                 detail = f"the commit {commit[:12]}, which was applied last, is not in this repository"
-                found[name] = [Reason(kind=ReasonKind.UNRESOLVED, chain=(stack.path,), detail=detail)]
+                found[name] = [Reason(ReasonKind.UNRESOLVED, (stack.path,), detail)]
             else:
                 groups.setdefault(commit, []).append(name)
         for commit, names in groups.items():
-            found |= self.match(self.changes.by_commit[commit] or {}, names)
+            found |= self.match(self.changes.by_commit[commit] or {}, commit, names)
         return found
 
     def add_unresolved(self, found: dict[str, list[Reason]]) -> None:
         for name, reads in self.reads.items():
             for where, text in reads.unresolved:
-                reason = Reason(kind=ReasonKind.UNRESOLVED, chain=(where, reads_folder(reads)), detail=text)
-                found.setdefault(name, []).append(reason)
+                chain = (where, self.repository.stacks[name].path)
+                found.setdefault(name, []).append(Reason(ReasonKind.UNRESOLVED, chain, text))
 
-    def add_broken(self, found: dict[str, list[Reason]]) -> None:
-        for name, error in self.repository.broken.items():
-            reason = Reason(kind=ReasonKind.BROKEN, chain=(name,), detail=error.detail)
-            found.setdefault(name, []).append(reason)
-        for name in self.repository.broken:
-            del found[name]
-
-    async def removed(self) -> list[SelectedStack]:
-        from stackyard.sources.stacks.removed import find_removed  # lazy: it needs this module's values
-
-        files: dict[str, Any] = dict(self.changes.files)
+    def removed(self) -> list[SelectedStack]:
+        files = dict(self.changes.files)
         for changed in self.changes.by_commit.values():
             files.update(changed or {})
         gone = [path for path, one in files.items() if not one.new and is_code(path.rpartition("/")[2])]
-        if not gone:
-            return []
-        found = await find_removed(self.repository, self.changes, gone, self.prefix)
+        names = dict(find_removed(self.repository, self.old, gone, self.prefix)) if gone else {}
+        # One that was applied and is nowhere any more, whatever the commits say.
+        names |= {
+            name: ""
+            for name in self.applied
+            if not self.changes.base
+            and name not in {*self.repository.stacks, *self.repository.broken, *names}
+        }
+        reason = "all of its code is gone"
         return [
-            SelectedStack(
-                name=name,
-                stack=None,
-                reasons=(Reason(kind=ReasonKind.REMOVED, chain=(path,), detail="all of its code is gone"),),
-                path=path,
-            )
-            for name, path in found
+            SelectedStack(name, None, (Reason(ReasonKind.REMOVED, (path or name,), reason),), path)
+            for name, path in names.items()
         ]
-
-
-def reads_folder(reads: Any) -> str:
-    """Return the folder of the stack that reads something: the one that nothing calls."""
-    return next((folder for folder, link in reads.folders.items() if not link[0]), "")

@@ -107,6 +107,7 @@ def build_settings(
         tags=tuple(said.get("tags", ())),
         protected=bool(said.get("protected", False)),
         engine=said.get("engine"),
+        provider=said.get("provider"),
         policy=(*policy, *(_paths(folder, said.get("policy")) or ())),
     )
 

@@ -6,7 +6,6 @@ For the others, the cache does. Only what differs from both is read. Paths are f
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -41,6 +40,7 @@ class WorkingTree:
         is_git: Whether there is a repository of git.
         stats: By path, what `stat` said of files that the index does not know, and their contents' numbers.
         fresh: The same as far as it was found out now.
+        links: The files asked for that are links.
     """
 
     top: str
@@ -48,6 +48,7 @@ class WorkingTree:
     is_git: bool = False
     stats: dict[str, list[int | str]] = field(default_factory=dict)
     fresh: dict[str, list[int | str]] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)
     _numbers: dict[str, str] = field(default_factory=dict)
 
     def number(self, path: str) -> str:
@@ -70,6 +71,8 @@ class WorkingTree:
             said = os.lstat(place)
         except (OSError, ValueError):
             return ""
+        if stat.S_IFMT(said.st_mode) == _LINK:
+            self.links.add(path)
         tracked = self.index.files.get(path) if self.index is not None else None
         if tracked is not None and self._is_as_tracked(said, tracked.stat):
             return tracked.blob
@@ -122,6 +125,8 @@ class WorkingTree:
 
 def hash_content(data: bytes, form: str = "sha1") -> str:
     """Return the number that git gives a content."""
+    import hashlib  # lazy: OpenSSL, only for what changed
+
     made = hashlib.new(form, b"blob %d\0" % len(data), usedforsecurity=False)
     made.update(data)
     return made.hexdigest()

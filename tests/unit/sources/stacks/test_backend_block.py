@@ -12,7 +12,8 @@ OURS = 'backend "http" {}'
 
 
 def test_a_block_is_replaced_in_place(tmp_path: Path) -> None:
-    text = 'terraform {\n  # why\n  backend "s3" {\n    bucket = "b"\n    key = "a/b" # }\n  }\n  required_version = "~> 1.10"\n}\n'
+    block = 'backend "s3" {\n    bucket = "b"\n    key = "a/b" # }\n  }'
+    text = f'terraform {{\n  # why\n  {block}\n  required_version = "~> 1.10"\n}}\n'
     (tmp_path / "backend.tf").write_text(text)
     assert write_backend(tmp_path, OURS) == tmp_path / "backend.tf"
     assert (tmp_path / "backend.tf").read_text() == (

@@ -60,7 +60,9 @@ BASE: dict[str, str | None] = {
     "templates/init.tftpl": "init\n",
     "templates/other.tftpl": "other\n",
     # A path in values chooses the file.
-    "stacks/by_values/main.tf": 'variable "key" { default = "x" }\nlocals { k = file("../../keys/${var.key}.pub") }\n',
+    "stacks/by_values/main.tf": (
+        'variable "key" { default = "x" }\nlocals { k = file("../../keys/${var.key}.pub") }\n'
+    ),
     "stacks/by_values/terraform.tfvars": 'key = "admin"\n',
     "keys/admin.pub": "a\n",
     "keys/x.pub": "x\n",

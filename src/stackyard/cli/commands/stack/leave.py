@@ -9,6 +9,7 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.path_options import reach_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.stack_options import note_given_provider
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
@@ -32,4 +33,5 @@ def leave(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.stacks.adoption import run_leave  # lazy: the help needs none of it
 
+    note_given_provider(values)
     return session.run(run_leave(session, values))

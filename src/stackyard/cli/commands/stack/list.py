@@ -8,6 +8,7 @@ import click
 
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.command import Command
+from stackyard.cli.commands.stack.selecting import run_selection
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -66,7 +67,7 @@ def list_stacks(
     if layer is not None and layer not in repository.layers:
         known = ", ".join(repository.layers) or "none"
         raise UsageError(f"There is no layer `{layer}`; the layers are: {known}.")
-    selection = session.run(_select(repository, base)) if is_changed or base is not None else None
+    selection = run_selection(session, repository, base) if is_changed or base is not None else None
     found = check_isolation(repository)
     names = _choose(repository, selection, tags, layer)
     if is_ordered:
@@ -79,14 +80,6 @@ def list_stacks(
         show=lambda writer: _show(writer, repository, selection, rows, found),
         status=status,
     )
-
-
-async def _select(repository: StackRepository, base: str | None) -> Selection:
-    from stackyard.cli.runs.stacks.selection import (
-        select_since,
-    )  # lazy: asyncio and git, only where asked for
-
-    return await select_since(repository, base)
 
 
 def _choose(

@@ -96,6 +96,7 @@ def _settings(settings: StackSettings) -> dict[str, Any]:
         "tags": list(settings.tags),
         "protected": settings.protected,
         "engine": settings.engine,
+        "provider": settings.provider,
         "after": [{"stack": one.stack, "outputs": dict(one.outputs)} for one in settings.after],
         "watch": list(settings.watch),
     }
@@ -110,7 +111,7 @@ def _relative(repository: StackRepository, path: Any) -> str:
 def _show(writer: TextWriter, said: dict[str, Any]) -> None:
     writer.line(said["name"])
     writer.line(f"  folder     {said['path']}")
-    for key in ("layer", "engine"):
+    for key in ("layer", "engine", "provider"):
         if said[key]:
             writer.line(f"  {key:<10} {said[key]}")
     if said["tags"]:

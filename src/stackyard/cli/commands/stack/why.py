@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from stackyard.cli.command import Command
+from stackyard.cli.commands.stack.selecting import run_selection
 from stackyard.cli.completions import complete_stacks
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
-    from stackyard.sources.stacks.repository import StackRepository
-    from stackyard.sources.stacks.selection import Selection
 
 __all__ = ["why"]
 
@@ -39,7 +38,7 @@ def why(session: Session, name: str, base: str | None) -> Result:
     from stackyard.sources.stacks.repository import find_stacks  # lazy: only when this verb runs
 
     repository = find_stacks()
-    selection = session.run(_select(repository, base))
+    selection = run_selection(session, repository, base)
     chosen = next((one for one in selection.stacks if one.name == name.rstrip("/")), None)
     if chosen is None:
         found = repository.find(name)
@@ -68,11 +67,3 @@ def why(session: Session, name: str, base: str | None) -> Result:
         },
         show=show,
     )
-
-
-async def _select(repository: StackRepository, base: str | None) -> Selection:
-    from stackyard.cli.runs.stacks.selection import (
-        select_since,
-    )  # lazy: asyncio and git, only where asked for
-
-    return await select_since(repository, base)

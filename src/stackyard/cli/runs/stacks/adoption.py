@@ -35,9 +35,8 @@ async def run_leave(session: Session, values: dict[str, Any]) -> Result:
     command = StackCommand(session, values)
     chosen = await command.choose(values["target"])
     if chosen.resolved.backend.kind is not BackendKind.STORE:
-        raise UsageError(
-            f"{chosen.resolved.target} does not use the store: its state is in {chosen.resolved.backend.label}."
-        )
+        where = chosen.resolved.backend.label
+        raise UsageError(f"{chosen.resolved.target} does not use the store: its state is in {where}.")
     async with chosen.run("leave", is_locked=True) as run:
         moved = await leave_store(run)
     return _result(str(chosen.resolved.target), moved)

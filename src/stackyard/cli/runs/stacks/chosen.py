@@ -18,9 +18,11 @@ from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import KIND, StackSource, split_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from stackyard.base.errors import StackyardError
     from stackyard.cli.session import Session
+    from stackyard.path.recording import Recording
     from stackyard.path.settings import RunSettings
     from stackyard.path.stacks.checkout import Checkout
     from stackyard.path.stacks.run import StackRun
@@ -56,7 +58,8 @@ class StackCommand:
     async def checkout(self) -> Checkout:
         """Return the working tree, looked at once."""
         if self._checkout is None:
-            self._checkout = await read_checkout(self.source.repository.tree)
+            repository = self.source.repository
+            self._checkout = await read_checkout(repository.tree, repository.cache)
         return self._checkout
 
     async def choose(self, named: str) -> ChosenStack:
@@ -84,7 +87,13 @@ class ChosenStack:
     ) -> None:
         self._command = command
         self._source = source or command.source
+        self._recording: Recording | None = None
         self.resolved = resolved
+
+    def note_failures(self, errors: Sequence[StackyardError]) -> None:
+        """Record that the run that is open failed, if there are errors that it reports and does not raise."""
+        if self._recording is not None:
+            self._recording.note_failures(errors)
 
     @contextlib.asynccontextmanager
     async def run(
@@ -101,7 +110,8 @@ class ChosenStack:
         async with contextlib.AsyncExitStack() as stack:
             emit = command.session.emit
             if is_recorded:
-                emit = (await stack.enter_async_context(recorded(await self._subject(verb), emit))).emit
+                self._recording = await stack.enter_async_context(recorded(await self._subject(verb), emit))
+                emit = self._recording.emit
             try:
                 inputs = await read_inputs(self._source, self.resolved, command.settings(), command.engines)
                 run = await stack.enter_async_context(

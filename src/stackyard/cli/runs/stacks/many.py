@@ -111,10 +111,12 @@ def _applier(command: StackCommand, plan_request: PlanRequest) -> Callable[[str]
         began_s = time.monotonic()
         outcome = await apply_stack(command, await command.choose(name), plan_request, asking=asking)
         status = StackStatus.UNCHANGED
-        if command.values["dry_run"] and not outcome.made.is_nothing:
+        if not outcome.is_well:
+            status = StackStatus.FAILED
+        elif command.values["dry_run"] and not outcome.made.is_nothing:
             status = StackStatus.PLANNED
         elif outcome.applied is not None:
-            status = StackStatus.APPLIED if outcome.is_well else StackStatus.FAILED
+            status = StackStatus.APPLIED
         return StackOutcome(
             name=name,
             status=status,

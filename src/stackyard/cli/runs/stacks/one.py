@@ -25,7 +25,7 @@ from stackyard.path.saved_plans import open_plan, save_plan
 from stackyard.path.stacks.apply import apply_stack_plan, record_stack
 from stackyard.path.stacks.files import StackFiles
 from stackyard.path.stacks.plan import load_stack_plan, make_stack_plan
-from stackyard.path.stacks.publish import publish_stack
+from stackyard.path.stacks.publish import is_published, publish_stack
 from stackyard.path.stacks.verify import verify_stack
 from stackyard.state.inside import EncryptedStateError
 
@@ -69,7 +69,7 @@ async def run_stack_apply(session: Session, values: dict[str, Any]) -> Result:
     """Apply the plan of the stack that the options name, or the one that was saved."""
     command = StackCommand(session, values)
     _refuse_guest_options(values)
-    if values["plan_file"] and command.arguments.words:
+    if values["plan_file"] and command.arguments:
         raise UsageError(
             "A saved plan has its arguments: give them to `stackyard plan --out`, and apply that."
         )
@@ -169,18 +169,32 @@ async def apply_stack(
                 run, is_applied=is_whole, commit=commit, is_destroyed=is_destroying and is_whole
             )
         ended = AppliedStack(run=run, made=made, applied=applied)
-        return ended if applied is None or values.get("no_verify") else await _follow_up(ended)
+        if not values.get("no_verify"):
+            ended = await _follow_up(ended)
+            chosen.note_failures([*ended.down, *([] if ended.problem is None else [ended.problem])])
+        return ended
 
 
 async def _follow_up(ended: AppliedStack) -> AppliedStack:
-    """Wait for the guests that were touched, and write the inventory."""
+    """Wait for the guests that were touched, and write the inventory.
+
+    A run before may have ended between its apply and that: where nothing is applied, it is done unless the
+    inventory is as the state has it.
+    """
     run = ended.run
+    base, target = run.settings.base, run.resolved.target
+    if ended.applied is None and is_published(base, target, await run.read_state()):
+        return ended
     up: tuple[GuestUp, ...] = ()
     down: tuple[StackyardError, ...] = ()
     if ended.made.binding.mode == PlanMode.NORMAL.value:
         up, down = await verify_stack(run, ended.made)
+    if down:
+        # The inventory before stays: it names only guests that were seen to be up.
+        return replace(ended, up=up, down=down)
     try:
-        path = publish_stack(run.settings.base, run.resolved.target, await run.read_state())
+        seen = {one.key: one.addresses for one in up}
+        path = publish_stack(base, target, await run.read_state(), seen)
     except EncryptedStateError:
         # Only the engine can look into it.
         return replace(ended, up=up, down=down)
@@ -193,7 +207,7 @@ async def _follow_up(ended: AppliedStack) -> AppliedStack:
 def _make_result(command: StackCommand, ended: AppliedStack) -> Result:
     if command.values["dry_run"]:
         return _plan_result(ended.run, ended.made)
-    return _nothing_result(ended.made) if ended.applied is None else _applied_result(ended, ended.applied)
+    return _nothing_result(ended) if ended.applied is None else _applied_result(ended, ended.applied)
 
 
 async def run_stack_drift(session: Session, values: dict[str, Any]) -> Result:
@@ -301,10 +315,17 @@ def show_plan(
         writer.line(f"Saved to {out}.")
 
 
-def _nothing_result(made: StackPlan) -> Result:
+def _nothing_result(ended: AppliedStack) -> Result:
+    made = ended.made
+
+    def show(writer: TextWriter) -> None:
+        show_changes(writer, made.changes, str, nothing=NOTHING_TO_CHANGE)
+        _show_follow_up(writer, ended)
+
     return Result(
-        document={**stack_document(made), "applied": None},
-        show=lambda writer: show_changes(writer, made.changes, str, nothing=NOTHING_TO_CHANGE),
+        document={**stack_document(made), "applied": None, **follow_up_document(ended)},
+        show=show,
+        status=ExitStatus.DONE if ended.is_well else ExitStatus.FAILED,
     )
 
 
@@ -350,6 +371,10 @@ def _show_applied(writer: TextWriter, ended: AppliedStack, applied: Applied) -> 
         f"Applied: {applied.add} created, {applied.change} changed, {applied.remove} destroyed.",
         style="green",
     )
+    _show_follow_up(writer, ended)
+
+
+def _show_follow_up(writer: TextWriter, ended: AppliedStack) -> None:
     if ended.up:
         rows = [
             (up.name, str(up.vm_id), up.node, ", ".join(up.addresses) or "-", f"{up.took_s:.1f} s")

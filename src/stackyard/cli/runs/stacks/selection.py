@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
-from stackyard.path.stacks.source import KIND, StackSource
-from stackyard.sources.stacks.selection import select, select_changed
+from stackyard.path.stacks.source import KIND
+from stackyard.sources.stacks.selection import select_changed
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from stackyard.sources.stacks.repository import StackRepository
-    from stackyard.sources.stacks.selection import Selection
+    from stackyard.path.stacks.source import StackSource
     from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["SelectedStacks", "find_removed", "list_removed", "read_applied", "select_since", "select_stacks"]
+__all__ = [
+    "SelectedStacks",
+    "applied_commits",
+    "find_removed",
+    "list_removed",
+    "read_applied",
+    "select_stacks",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,30 +61,10 @@ async def select_stacks(source: StackSource, store: ChosenStore, values: Mapping
     removed = list_removed(source, records)
     if not values.get("changed"):
         return SelectedStacks(names=tuple(names), reasons={}, removed=removed if _is_all(values) else ())
-    applied = _commits(records)
-    changed = await select_changed(repository, values.get("base"), applied)
+    changed = await select_changed(repository, values.get("base"), applied_commits(records))
     reasons = {one.name: tuple(map(str, one.reasons)) for one in changed if one.stack is not None}
     chosen = tuple(name for name in names if name in reasons or name in repository.broken)
     return SelectedStacks(names=chosen, reasons=reasons, removed=removed)
-
-
-async def select_since(repository: StackRepository, base: str | None) -> Selection:
-    """Return the stacks that differ from a commit; on the default branch, from what was last applied of each.
-
-    Raises:
-        BaseNotFoundError: There is nothing to compare with.
-        GitError: git cannot say what changed.
-        StoreError: The store cannot say what was applied.
-    """
-    selection = await select(repository, base)
-    if selection.base:
-        return selection
-    # Only the default branch is compared with what was applied, and only then is the store asked.
-    return await select(repository, base, _commits(read_applied(StackSource(repository).store)))
-
-
-def _commits(records: tuple[TargetRecord, ...]) -> dict[str, str]:
-    return {record.name: record.commit for record in records if record.commit}
 
 
 def _is_all(values: Mapping[str, Any]) -> bool:
@@ -102,6 +88,11 @@ def _require_known(source: StackSource, values: Mapping[str, Any]) -> None:
         for word in given:
             if word not in known:
                 raise UsageError(f"No stack has the {option} `{word}`.{did_you_mean(word, known)}")
+
+
+def applied_commits(records: Iterable[TargetRecord]) -> dict[str, str]:
+    """Return by name the commit of each stack that was applied in whole, in the default workspace."""
+    return {record.name: record.commit for record in records if record.commit and "@" not in record.name}
 
 
 def read_applied(store: ChosenStore) -> tuple[TargetRecord, ...]:

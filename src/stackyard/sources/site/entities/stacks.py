@@ -43,6 +43,8 @@ class StackFile(_Strict):
     tags: list[Word] = Field(default_factory=list)
     protected: bool = False
     engine: Literal["tofu", "terraform"] | None = None
+    # The Proxmox provider; the option --provider wins.
+    provider: Literal["builtin", "bpg"] | None = None
     # Folders with Rego rules for its plans.
     policy: list[Text] = Field(default_factory=list)
 

@@ -1,0 +1,33 @@
+"""Selecting stacks by what changed, for the commands that show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stackyard.cli.session import Session
+    from stackyard.sources.stacks.repository import StackRepository
+    from stackyard.sources.stacks.selection import Selection
+
+__all__ = ["run_selection"]
+
+
+def run_selection(session: Session, repository: StackRepository, base: str | None) -> Selection:
+    """Return the stacks that differ from a base; git and the store are asked only where they have to be."""
+    from stackyard.sources.stacks.selection import select, select_known  # lazy: only when a verb runs
+
+    known = select_known(repository, base)
+    if known is not None and known.base:
+        return known
+    applied = _read_applied_commits(repository) if base is None else {}
+    if known is not None and not applied:
+        return known
+    return session.run(select(repository, base, applied))
+
+
+def _read_applied_commits(repository: StackRepository) -> dict[str, str]:
+    """Return by name the commit of each stack that was applied last, which counts on the default branch."""
+    from stackyard.cli.runs.stacks.selection import applied_commits, read_applied  # lazy: the store
+    from stackyard.path.stacks.source import StackSource  # lazy: as above
+
+    return applied_commits(read_applied(StackSource(repository).store))
