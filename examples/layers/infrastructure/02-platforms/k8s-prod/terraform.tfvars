@@ -1,0 +1,2 @@
+cluster_name = "k8s-prod"
+nodes_count  = 2
