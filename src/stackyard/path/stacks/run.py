@@ -39,7 +39,7 @@ __all__ = ["StackRun", "open_stack_run"]
 _PROXMOX = "bpg/proxmox"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StackRun:
     """A stack that the engine can work on.
 
@@ -123,7 +123,7 @@ async def open_stack_run(
         states, name = StateService(objects), resolved.target.state_name
         keys = plan_keys((await asyncio.to_thread(site_keys, settings.store, objects)).ring)
         async with contextlib.AsyncExitStack() as stack:
-            backend, lock = None, None
+            backend = lock = None
             if reread is not None or resolved.backend.kind is BackendKind.STORE:
                 backend = await stack.enter_async_context(serve_embedded(states, prefix=name, emit=emit))
             if reread is not None and backend is not None:
@@ -131,22 +131,12 @@ async def open_stack_run(
                 resolved = await reread()
             settings = _with_own_provider(settings, resolved)
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
-            workdir = _workdir(resolved, settings, engine, keys[0], inputs)
-            workdir = _with_backend(workdir, resolved, backend, served)
+            plain = _workdir(resolved, settings, engine, keys[0], inputs)
+            workdir = _with_backend(plain, resolved, backend, served)
             await initialise(resolved, workdir, settings, emit)
             if lock is not None:
                 await recover_state(workdir, name, emit)
-            yield StackRun(
-                resolved=resolved,
-                settings=settings,
-                workdir=workdir,
-                keys=keys,
-                served=served,
-                states=states,
-                lock=lock,
-                inputs=inputs,
-                emit=emit,
-            )
+            yield StackRun(resolved, settings, workdir, keys, served, states, lock, inputs, emit)
 
 
 def _with_own_provider(settings: RunSettings, resolved: ResolvedStack) -> RunSettings:

@@ -15,8 +15,9 @@ from stackyard.base.errors import ExitStatus, StackyardError, UsageError
 from stackyard.cli.confirmation import can_ask
 from stackyard.cli.result import Result
 from stackyard.cli.runs.plan import make_plan_request
+from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
-from stackyard.cli.runs.stacks.one import apply_stack, show_plan, stack_document
+from stackyard.cli.runs.stacks.one import show_plan, stack_document
 from stackyard.cli.runs.stacks.removed import destroy_all_removed
 from stackyard.cli.runs.stacks.selection import select_stacks
 from stackyard.cli.runs.target import allowances
