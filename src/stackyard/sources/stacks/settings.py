@@ -54,10 +54,7 @@ def parse_repository(path: Path, shown: str) -> dict[str, Any]:
 
 
 def _parse(path: Path, shown: str, model: Any) -> dict[str, Any]:
-    from stackyard.sources.site.document import (
-        EMPTY_FILE,
-        read_document,
-    )  # lazy: YAML, for files that are new
+    from stackyard.sources.site.document import EMPTY_FILE, read_document  # lazy: as above
     from stackyard.sources.site.shape import validate  # lazy: as above
 
     found = Diagnostics()
