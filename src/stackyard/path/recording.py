@@ -24,7 +24,7 @@ import orjson
 import stackyard
 from stackyard.base import events
 from stackyard.base.diagnostics import describe
-from stackyard.base.errors import FileError, StackyardError
+from stackyard.base.errors import FileError, NotConfirmedError, StackyardError
 from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import ConflictError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
@@ -226,6 +226,9 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
                     recording.change(outcome=Outcome.DONE)
             except GuardRefusedError as err:
                 recording.change(outcome=Outcome.REFUSED, error=describe(err))
+                raise
+            except NotConfirmedError as err:
+                recording.change(outcome=Outcome.STOPPED, error=describe(err))
                 raise
             except StackyardError as err:
                 recording.change(outcome=Outcome.FAILED, error=describe(err))
