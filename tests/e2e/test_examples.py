@@ -23,8 +23,8 @@ APPLIED = {
     "homelab": ("Applied: 8 created", "8 destroyed"),
     "deployment": ("Applied: 5 created", "5 destroyed"),
     "nested": ("create of shop on lab: done", "destroy of shop on lab: done"),
-    "stacks": ("gpu-worker", "stack:onprem/proxmox_server_B  applied    4 created"),
-    "layers": ("waiting for stack:01-hypervisors/pve1", "1 created"),
+    "stacks": ("stack:onprem/proxmox_server_B  applied  4 created", "4 destroyed"),
+    "layers": ("stack:03-legacy/pihole       applied  2 created", "4 destroyed"),
     "ci": ("Applied: 3 created", "3 destroyed"),
 }
 

@@ -48,10 +48,12 @@ def test_layers_are_planned_as_far_as_known_and_applied_in_order(tmp_path: Path)
     }
     waiting = next(one for one in planned["stacks"] if one["status"] == "waiting")
     assert waiting["waiting_for"] == ["stack:01-hypervisors/srv01"]
+    alone = repo.json("apply", "--layer", "02-platforms", status=1)
+    assert _statuses(alone) == {"02-platforms/k8s-prod": "waiting"}
     applied = repo.json("apply", "--all")
     assert set(_statuses(applied).values()) == {"applied"}
     ran = [run["target"] for run in repo.json("runs", "list")["runs"] if run["verb"] == "apply"]
-    assert ran == ["stack:03-legacy/pihole", "stack:02-platforms/k8s-prod", "stack:01-hypervisors/srv01"]
+    assert ran[:3] == ["stack:03-legacy/pihole", "stack:02-platforms/k8s-prod", "stack:01-hypervisors/srv01"]
     assert set(_statuses(repo.json("plan", "--all", "--detailed-exitcode")).values()) == {"unchanged"}
     assert repo.json("plan", "stack:02-platforms/k8s-prod")["inputs"].startswith("01-hypervisors/srv01 ")
 
@@ -105,6 +107,8 @@ def test_a_stack_whose_folder_is_gone_is_named_and_destroyed_from_its_last_commi
     changed = repo.json("plan", "--changed", "--detailed-exitcode", status=2)
     assert [one["target"] for one in changed["removed"]] == ["stack:03-legacy/pihole"]
     # Not without its name.
+    listed = repo.json("stack", "list", "--changed")["stacks"]
+    assert [(one["name"], one["state"]) for one in listed] == [("03-legacy/pihole", "removed")]
     refused = repo.json("apply", "--changed", status=3)
     assert [one["target"] for one in refused["removed"]] == ["stack:03-legacy/pihole"]
     gone = repo.json("apply", "--changed", "--allow-destroy", "stack:03-legacy/pihole")
@@ -124,6 +128,8 @@ def test_changed_stacks_are_those_since_their_last_apply_on_the_default_branch(t
     planned = repo.json("plan", "--changed")
     assert _statuses(planned) == {"03-legacy/pihole": "planned"}
     assert planned["stacks"][0]["reasons"]
+    assert [one["name"] for one in repo.json("stack", "list", "--changed")["stacks"]] == ["03-legacy/pihole"]
+    assert "not selected" in repo.run("stack", "why", "02-platforms/k8s-prod").stdout
     repo.run("apply", "--changed")
     assert repo.json("plan", "--changed")["stacks"] == []
 

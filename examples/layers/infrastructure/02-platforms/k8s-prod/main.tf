@@ -3,7 +3,7 @@ terraform {
   required_providers {
     proxmox = {
       source  = "bpg/proxmox"
-      version = "~> 0.78"
+      version = "~> 0.111"
     }
   }
   backend "http" {}
@@ -25,6 +25,16 @@ module "machine" {
   vm_id       = 400 + count.index
   target_node = var.target_node
   bridge      = var.bridge
+  mac_address = format("BC:24:11:00:20:%02X", 11 + count.index)
   pool_id     = var.pool_id
   iso_file_id = proxmox_download_file.talos.id
+}
+
+# Talos has no guest agent by default, so that Proxmox does not know the addresses. The inventory gets them here.
+output "ansible_inventory" {
+  value = {
+    hosts = {
+      for index, machine in module.machine : machine.name => { ansible_host = "10.20.0.${11 + index}" }
+    }
+  }
 }

@@ -2,7 +2,7 @@ terraform {
   required_providers {
     proxmox = {
       source  = "bpg/proxmox"
-      version = "~> 0.78"
+      version = "~> 0.111"
     }
   }
 }
@@ -24,6 +24,11 @@ variable "target_node" {
 
 variable "bridge" {
   description = "The bridge of the network card."
+  type        = string
+}
+
+variable "mac_address" {
+  description = "The address of the network card, for which the DHCP server has a fixed IP address."
   type        = string
 }
 
@@ -64,7 +69,13 @@ resource "proxmox_virtual_environment_vm" "this" {
   }
 
   network_device {
-    bridge  = var.bridge
-    vlan_id = 20
+    bridge      = var.bridge
+    vlan_id     = 20
+    mac_address = var.mac_address
   }
+}
+
+output "name" {
+  description = "The name of the machine."
+  value       = proxmox_virtual_environment_vm.this.name
 }

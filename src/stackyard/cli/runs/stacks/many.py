@@ -166,19 +166,22 @@ def _result(
             "counts": counts,
         },
         show=lambda writer: _show(writer, selected, outcomes, is_plan=is_plan),
-        status=_status(outcomes, is_detailed=is_detailed, has_removed=bool(selected.removed)),
+        status=_status(outcomes, selected, is_plan=is_plan, is_detailed=is_detailed),
     )
 
 
-def _status(outcomes: Sequence[StackOutcome], *, is_detailed: bool, has_removed: bool) -> ExitStatus:
+def _status(
+    outcomes: Sequence[StackOutcome], selected: SelectedStacks, *, is_plan: bool, is_detailed: bool
+) -> ExitStatus:
     statuses = {one.status for one in outcomes}
     if StackStatus.FAILED in statuses:
         return ExitStatus.FAILED
     if StackStatus.REFUSED in statuses or any(one.is_refused for one in outcomes):
         return ExitStatus.REFUSED
-    if StackStatus.SKIPPED in statuses:
+    # In a plan, a stack that waits is what is to come; in an apply, it was to be applied and was not.
+    if StackStatus.SKIPPED in statuses or (StackStatus.WAITING in statuses and not is_plan):
         return ExitStatus.FAILED
-    has_changes = has_removed or bool(statuses & {StackStatus.PLANNED, StackStatus.WAITING})
+    has_changes = bool(selected.removed) or bool(statuses & {StackStatus.PLANNED, StackStatus.WAITING})
     return ExitStatus.CHANGES if is_detailed and has_changes else ExitStatus.DONE
 
 
