@@ -29,7 +29,7 @@ __all__ = ["parse_expression", "parse_hcl", "parse_template", "parse_values"]
 _LONGEST_TYPE = 2000
 # Blocks whose texts a provider or a provisioner takes; elsewhere, a function reads what they name.
 _USERS_OF_TEXTS = frozenset(("resource", "data", "ephemeral", "provider", "check"))
-_HEREDOC = "STACKYARD_TEMPLATE"
+_HEREDOC = "TEMPLATE_OF_STACKYARD"
 
 
 def parse_hcl(data: bytes) -> CodeFile:
