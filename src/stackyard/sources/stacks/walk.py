@@ -115,7 +115,7 @@ class _Walk:
             place = os.path.normpath(os.path.join(scope.folder, source))
             link = Link(folder, where, f'module "{call.name}"')
             self.add_links(place, link)
-            real = self.relative(os.path.realpath(place))
+            real = self.relative(self.reader.real(place))
             if real is None:
                 self.outside(source)
             elif depth < _DEEPEST and self.is_new(real, call, scope):
@@ -186,7 +186,7 @@ class _Walk:
             if is_values(name) and (named is None or is_auto_loaded(name)) and ".secret." not in name:
                 yield file
         for path in named or ():
-            real = self.relative(os.path.realpath(path))
+            real = self.relative(self.reader.real(str(path)))
             if real is not None:
                 yield FolderFile(real, self.reader.tree.number(real))
 
@@ -230,7 +230,7 @@ class _Walk:
     def add_path(self, text: str, link: Link, *, is_hint: bool = False) -> None:
         place = os.path.normpath(os.path.join(f"{self.top}/{self.folder}", os.path.expanduser(text)))
         self.add_links(place, link)
-        real = self.relative(os.path.realpath(place))
+        real = self.relative(self.reader.real(place))
         if real is None:
             self.outside(text)
         elif real and not (is_hint and f"{self.folder}/".startswith(f"{real}/")):
@@ -242,7 +242,7 @@ class _Walk:
         rest = pattern[len(base) :].lstrip("/") if base else pattern
         place = os.path.normpath(os.path.join(f"{self.top}/{self.folder}", unescape(base)))
         self.add_links(place, link)
-        real = self.relative(os.path.realpath(place))
+        real = self.relative(self.reader.real(place))
         if real is None:
             self.outside(pattern)
         elif ".." in rest.split("/"):
@@ -252,13 +252,8 @@ class _Walk:
 
     def add_links(self, place: str, link: Link) -> None:
         """Add each link on the way to a place: whoever changes one changes what is read."""
-        parts = place.removeprefix(f"{self.top}/").split("/")
-        if not place.startswith(f"{self.top}/"):
-            return
-        for count in range(1, len(parts) + 1):
-            above = "/".join(parts[:count])
-            if os.path.islink(f"{self.top}/{above}"):
-                self.found.paths.setdefault(above, link)
+        for above in self.reader.links_to(place):
+            self.found.paths.setdefault(above, link)
 
     def add_linked_files(self, folder: str, files: Mapping[str, FolderFile]) -> None:
         for file in files.values():
@@ -308,7 +303,7 @@ class _Walk:
     def read_backend_config(self, path: str, scope: ModuleScope) -> dict[str, str]:
         from stackyard.sources.stacks.hcl import parse_values  # lazy: only where such a file is named
 
-        real = self.relative(os.path.realpath(path))
+        real = self.relative(self.reader.real(str(path)))
         if real is None:
             return {}
         file = FolderFile(real, self.reader.tree.number(real))
