@@ -184,7 +184,7 @@ class InterruptedRunError(StackyardError):
 
 
 class NotConfirmedError(StackyardError):
-    """A change was shown, and no one said yes to it. Nothing was changed."""
+    """A change was shown, and no one said yes to it."""
 
     code = "E-NOT-CONFIRMED"
     summary = "The action was not confirmed"

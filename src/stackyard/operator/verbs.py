@@ -112,7 +112,7 @@ async def _run_verb(verb: Verb, request: VerbRequest, emit: events.Emit, prepare
             outcome = await prepare(manifest_run, recording.emit).run()
             recording.note(outcome)
     except (BusyError, InputChangedError, NotConfirmedError):
-        raise  # Nothing was done, and there is nothing to report.
+        raise
     except StackyardError as err:
         failed = RunOutcome(
             verb=verb,

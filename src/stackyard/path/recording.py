@@ -36,7 +36,7 @@ from stackyard.state.run_records import Outcome, RecordedRun, RunRecords
 from stackyard.state.runs import hold_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from stackyard.base.redaction import Redactor
@@ -221,34 +221,30 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
             committing = asyncio.create_task(_commit(subject))
             recording.begin()
             try:
-                with _outcome_of(recording):
-                    yield recording
+                yield recording
+                if recording.run.outcome is Outcome.RUNNING:
+                    recording.change(outcome=Outcome.DONE)
+            except BaseException as err:
+                recording.change(**_describe_end(err))
+                raise
             finally:
                 await _close(recording, objects, committing)
 
 
-@contextlib.contextmanager
-def _outcome_of(recording: Recording) -> Iterator[None]:
-    """Put into the record how the block ended."""
-    try:
-        yield
-        if recording.run.outcome is Outcome.RUNNING:
-            recording.change(outcome=Outcome.DONE)
-    except GuardRefusedError as err:
-        recording.change(outcome=Outcome.REFUSED, error=describe(err))
-        raise
-    except NotConfirmedError as err:
-        recording.change(outcome=Outcome.STOPPED, error=describe(err))
-        raise
-    except StackyardError as err:
-        recording.change(outcome=Outcome.FAILED, error=describe(err))
-        raise
-    except asyncio.CancelledError:
-        recording.change(outcome=Outcome.STOPPED)
-        raise
-    except BaseException as err:
-        recording.change(outcome=Outcome.FAILED, error={"detail": type(err).__name__})
-        raise
+def _describe_end(err: BaseException) -> dict[str, Any]:
+    """Return what is recorded of a run that ended with an error."""
+    match err:
+        case GuardRefusedError():
+            return {"outcome": Outcome.REFUSED, "error": describe(err)}
+        case NotConfirmedError():
+            # Nothing was done.
+            return {"outcome": Outcome.STOPPED, "error": describe(err)}
+        case StackyardError():
+            return {"outcome": Outcome.FAILED, "error": describe(err)}
+        case asyncio.CancelledError():
+            return {"outcome": Outcome.STOPPED}
+        case _:
+            return {"outcome": Outcome.FAILED, "error": {"detail": type(err).__name__}}
 
 
 async def _close(recording: Recording, objects: Objects, committing: asyncio.Task[str]) -> None:
