@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from stackyard.clients.objects import Objects
+    from stackyard.engine.plan_place import PlanPlace
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
     from stackyard.path.settings import RunSettings
@@ -79,13 +80,24 @@ class StackRun:
         """Return the same run with a key that a saved plan was encrypted with, as after a rotation."""
         if key == self.key:
             return self
-        environment = {**self.workdir.environment, **encryption(self.engine, key)}
         redactor = self.workdir.redactor.with_secrets([key.secret.hex()])
         return replace(
             self,
             keys=(key, *(one for one in self.keys if one != key)),
-            workdir=replace(self.workdir, environment=environment, redactor=redactor),
+            workdir=replace(self.workdir, redactor=redactor),
         )
+
+    def with_plan(self, place: PlanPlace, *, is_encrypted: bool) -> Workdir:
+        """Return where the engine works on one plan.
+
+        Args:
+            place: Where the plan is.
+            is_encrypted: Whether the engine encrypts it with our key, unless the user has keys of its own.
+        """
+        environment = dict(self.workdir.environment)
+        if is_encrypted and "TF_ENCRYPTION" not in environment:
+            environment |= encryption(self.engine, self.key)
+        return replace(self.workdir, environment=environment, descriptors=place.descriptors)
 
     async def read_state(self) -> bytes | None:
         """Return the state as the engine wrote it; None where there is none yet."""
@@ -151,8 +163,6 @@ def _workdir(
     resolved: ResolvedStack, settings: RunSettings, engine: Engine, key: PlanKey, inputs: StackInputs
 ) -> Workdir:
     environment = dict(resolved.environment)
-    if "TF_ENCRYPTION" not in environment:
-        environment |= encryption(engine, key)
     if resolved.workspace != DEFAULT_WORKSPACE and resolved.backend.kind is not BackendKind.STORE:
         environment["TF_WORKSPACE"] = resolved.workspace
     variables = {}
