@@ -67,7 +67,7 @@ def list_stacks(
         known = ", ".join(repository.layers) or "none"
         raise UsageError(f"There is no layer `{layer}`; the layers are: {known}.")
     selection = session.run(_select(repository, base)) if is_changed or base is not None else None
-    found = check_isolation(repository)
+    found = check_isolation(repository).found
     names = _choose(repository, selection, tags, layer)
     if is_ordered:
         names = _sort(repository, names)
