@@ -145,3 +145,20 @@ def test_a_program_runs_in_each_selected_stack(tmp_path: Path) -> None:
         "02-platforms/k8s-prod": "skipped",
         "03-legacy/pihole": "skipped",
     }
+
+
+def test_a_stack_that_is_not_valid_stops_only_what_comes_after_it(tmp_path: Path) -> None:
+    repo = make_repo(
+        tmp_path,
+        {
+            "stacks/broken/main.tf": _data("x"),
+            "stacks/broken/stack.yaml": "aftr: [other]\n",
+            "stacks/next/main.tf": _data("x"),
+            "stacks/next/stack.yaml": "after: [broken]\n",
+            "stacks/other/main.tf": _data("x"),
+        },
+    )
+    ended = repo.json("apply", "--all", status=1)
+    assert _statuses(ended) == {"broken": "failed", "next": "skipped", "other": "applied"}
+    (failed,) = (one for one in ended["stacks"] if one["status"] == "failed")
+    assert "stack.yaml" in str(failed["error"])

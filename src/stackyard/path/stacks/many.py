@@ -76,15 +76,13 @@ def order_stacks(
         is_reversed: Whether what comes last goes first, as when everything is destroyed.
     """
     wanted = set(names)
-    edges = [
-        (name, before)
-        for name in graph.nodes
-        if is_ordered and name in wanted
-        for before in graph.ancestors(name)
-        if before in wanted
-    ]
-    found = Graph.build([name for name in graph.nodes if name in wanted], edges)
-    return found.reversed() if is_reversed else found
+    chosen = [name for name in graph.nodes if name in wanted]
+    if not is_ordered:
+        return Graph.build(chosen)
+    if len(chosen) < len(graph):
+        edges = ((name, one) for name in chosen for one in graph.ancestors(name) if one in wanted)
+        graph = Graph.build(chosen, edges)
+    return graph.reversed() if is_reversed else graph
 
 
 async def run_stacks(

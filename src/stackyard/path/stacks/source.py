@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.dag import Graph
 from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.redaction import Redactor
 from stackyard.path.stacks.arguments import PassedArguments
@@ -32,7 +33,6 @@ from stackyard.sources.stacks.var_files import find_var_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackyard.base.dag import Graph
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
     from stackyard.secrets.var_file import PrivateVarFile
@@ -207,12 +207,24 @@ class StackSource:
         return await source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
 
     def graph(self) -> Graph[str]:
-        """Return the order of the stacks.
+        """Return the order of the stacks, those that are not valid too: what comes after one of them waits.
 
         Raises:
             CycleError: They depend on each other in a circle.
         """
-        return self.repository.graph()
+        graph, broken = self.repository.graph(), tuple(self.repository.broken)
+        if not broken:
+            return graph
+        edges = [(name, one) for name in graph.nodes for one in broken if self._comes_after(name, one)]
+        return Graph.build((*graph.nodes, *broken), (*graph.edges, *edges))
+
+    def _comes_after(self, name: str, broken: str) -> bool:
+        """Return whether a stack comes after one that is not valid: it says so, or by their layers."""
+        stack, layers = self.repository.stacks[name], self.repository.layers
+        if any(one.stack == broken for one in stack.settings.after):
+            return True
+        before = layers[: layers.index(stack.layer)] if stack.layer in layers else ()
+        return any(broken.startswith(f"{layer}/") for layer in before)
 
     def check_isolation(self) -> Isolation:
         """Return what is wrong with where stacks keep their states, and with whose states they read."""

@@ -14,7 +14,7 @@ S3 = 'terraform {{\n  backend "s3" {{\n    bucket = "{0}"\n    key    = "{1}"\n 
 
 def codes(root: Path, files: dict[str, str]) -> list[tuple[str, str]]:
     found = check_isolation(repository(root, dict(files)))
-    return [(one.kind.code, one.detail) for one in found]
+    return [(one.kind.code, one.detail) for one in found.found]
 
 
 def test_two_stacks_with_one_key_are_an_error_that_names_both(tmp_path: Path) -> None:
