@@ -159,7 +159,7 @@ def test_a_guest_without_an_address_is_missed_unless_the_output_names_one(
     repo.commit("no card")
     failed = repo.json("apply", f"stack:{B}", status=1)
     (finding,) = failed["inventory"]["error"]["diagnostics"]
-    assert finding["code"] == "E-INVENTORY-ADDRESS"
+    assert finding["code"] == "E-INVENTORY-NO-ADDRESS"
     assert "batch-01 (410 on pve2)" in finding["detail"]
     assert files(repo) == []
     value = '{ hosts = { "batch-01" = { ansible_host = "192.0.2.9" } } }'
