@@ -20,8 +20,7 @@ def find_version(root: Path = ROOT) -> str:
         return HeaderParser().parsestr(described.read_text(encoding="utf-8"), headersonly=True)["Version"]
     if not (root / ".git").exists():
         return f"{NEXT}.dev0"
-    said = _git(root, "describe", "--tags", "--long", "--dirty", "--match", "v[0-9]*.[0-9]*.[0-9]*")
-    match = _TAG.fullmatch(said or "")
+    match = _find_tag(root)
     if match is None:
         count, commit = _git(root, "rev-list", "--count", "HEAD"), _git(root, "rev-parse", "--short", "HEAD")
         is_dirty = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
@@ -31,6 +30,17 @@ def find_version(root: Path = ROOT) -> str:
         return f"{major}.{minor}.{patch}{early or ''}"
     coming = f"{major}.{minor}.{patch}{early}" if early else f"{major}.{minor}.{int(patch) + 1}"
     return f"{coming}.dev{distance}+g{commit}{'.dirty' if dirty else ''}"
+
+
+def _find_tag(root: Path) -> re.Match[str] | None:
+    """Return what git says of the nearest tag that is a version; patterns of git match others too."""
+    words = ["describe", "--tags", "--long", "--dirty", "--match", "v[0-9]*.[0-9]*.[0-9]*"]
+    while (said := _git(root, *words)) is not None:
+        if (match := _TAG.fullmatch(said)) is not None:
+            return match
+        name = re.sub(r"-\d+-g[0-9a-f]+(-dirty)?$", "", said)
+        words += ["--exclude", re.sub(r"[\\*?\[]", r"\\\g<0>", name)]
+    return None
 
 
 def _git(root: Path, *words: str) -> str | None:

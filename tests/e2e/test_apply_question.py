@@ -95,3 +95,19 @@ def test_the_question_of_a_manifest_names_what_its_state_has_too(yard: Yard) -> 
     ended = yard.json("destroy", "manifest:two", "-H", "lab", "--yes")
     assert {one["name"]: one["status"] for one in ended["nodes"]} == {"one": "destroyed", "two": "destroyed"}
     assert yard.guests() == {}
+
+
+@pytest.mark.parametrize("command", [("apply", "manifest:one"), ("create", "-M", "one")])
+def test_a_no_to_the_plan_of_a_manifest_leaves_no_failed_run(yard: Yard, command: tuple[str, ...]) -> None:
+    node = "{name: one, type: ct, vmid: 201, image: debian-13-ct, cores: 1, memory: 128, disk: 4}"
+    head = "schema_version: 2\nname: one\nsettings: {verify_ssh: false}\nnodes:\n"
+    (yard.folder / "manifests" / "one.yaml").write_text(f"{head}  - {node}\n")
+    asked = at_terminal(yard, *command, "-H", "lab", "--skip-preflight")
+    asked.read_until("Apply this plan to manifest:one")
+    asked.press("n\n")
+    assert asked.finish() == 1
+    assert "Nothing was changed." in asked.text
+    assert yard.guests() == {}
+    assert list((yard.folder / "reports").glob("*")) == []
+    (run,) = yard.json("runs", "list")["runs"]
+    assert run["outcome"] == "stopped"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import shutil
 import socket
 import time
 from pathlib import Path
@@ -137,3 +138,13 @@ def test_a_store_that_makes_no_sense_is_never_replaced_by_the_default(yard: Yard
             ended = yard.run(*verb, status=None)
             assert ended.status in (64, 65), (verb, word, ended.stdout)
             assert "SEKRET" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("name", [".stackyard", ".stackyard/state"])
+def test_a_file_in_place_of_the_folder_of_the_store_is_a_problem(yard: Yard, name: str) -> None:
+    path = yard.folder / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.write_text("")
+    store = rows(yard.json("doctor", status=1))["store"]
+    assert store["status"] == "problem"
+    assert store["seen"].endswith(f"{path} is not a folder.")

@@ -100,6 +100,10 @@ def test_the_version_comes_from_the_tag(tmp_path: Path) -> None:
     assert find_version(tmp_path) == "1.2.3"
     git("commit", "-qm", "three", "--allow-empty")
     assert re.fullmatch(r"1\.2\.4\.dev1\+g[0-9a-f]+", find_version(tmp_path))
+    # Nearer, and no versions.
+    for name in ("v1.2.3.4", "v2.0.0-draft"):
+        git("tag", name)
+    assert re.fullmatch(r"1\.2\.4\.dev1\+g[0-9a-f]+", find_version(tmp_path))
     (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: stackyard\nVersion: 9.9.9\n\nText\n")
     assert find_version(tmp_path) == "9.9.9"
 

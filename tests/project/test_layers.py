@@ -16,8 +16,8 @@ STACKYARD = SRC / "stackyard"
 LAYERS: tuple[Sequence[str], ...] = (
     (
         "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
-        "base.locks base.names base.backoff base.documents base.addresses base.yamledit base.directories "
-        "base.http_failures base.process base.dag base.schedule base.serving base.extras"
+        "base.locks base.names base.backoff base.run_stop base.documents base.addresses base.yamledit "
+        "base.directories base.http_failures base.process base.dag base.schedule base.serving base.extras"
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
     ("secrets", "desired", "fields"),
@@ -49,8 +49,8 @@ DOORS = {
     "psycopg": {"clients.objects"},
     "proxmoxer": {"clients.proxmox"},
     "grpclib": {"provider"},
-    "tree_sitter": {"sources.stacks"},
-    "tree_sitter_hcl": {"sources.stacks"},
+    "tree_sitter": {"base.documents"},
+    "tree_sitter_hcl": {"base.documents"},
 }
 # Programs that run inside guests of the lab, each in a world of its own: they are not stackyard, and start
 # programs, wait and end as any program does.

@@ -47,6 +47,7 @@ ALLOWED = {
     "stackyard/provider/values.py": "msgpack of the engine that we started; its reader stops at 1,024 levels",
     "stackyard/secrets/formats/json_layout.py": "one word of a text that was read within limits",
     "stackyard/sources/deployment/schema.py": "a file of this package",
+    "stackyard/sources/stacks/cache.py": "what this program wrote, of a bounded size; git does not track it",
     "stackyard/sources/deployment/text.py": "one key of a text that was read within limits",
     "stackyard/state/document.py": "a state that was read within limits",
 }

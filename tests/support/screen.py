@@ -7,14 +7,7 @@ and returns the screen as it is at the end, or at the moment that `at` chooses. 
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import select
-import struct
-import subprocess
-import termios
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +19,7 @@ from typing import Literal
 
 import pyte
 from pyte import graphics
+from tests.support.terminal import TerminalProcess
 
 # The emulator does not know faint text, and nothing here blinks: one stands for the other.
 graphics.TEXT[2] = "+blink"
@@ -149,66 +143,35 @@ def screenshot(
     terminal = pyte.Screen(columns, rows)
     stream = pyte.ByteStream(terminal)
     seen: Screen | None = None
-    with _Run(argv, cwd, env, (rows, columns)) as run:
-        for data in run.output():
+    program = TerminalProcess(argv, size=(rows, columns), env={"LC_ALL": "C.UTF-8", **env}, cwd=cwd)
+    try:
+        for data in _read_output(program):
             stream.feed(data)
-            if at != "end" and seen is None and not run.has_more():
+            if at != "end" and seen is None and not program.has_output(FRAME_S):
                 now = _read_screen(terminal)
                 seen = now if at(now) else None
-    last = _read_screen(terminal, run.status)
+        last = _read_screen(terminal, program.process.wait(timeout=LONGEST_S))
+    finally:
+        if program.process.poll() is None:
+            program.process.kill()
+            program.process.wait()
+        program.close()
     assert at == "end" or seen is not None, f"the moment never came; the last screen:\n{last.text}"
     return seen or last
 
 
-class _Run:
-    """A program whose three streams are a terminal."""
-
-    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], size: tuple[int, int]) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-        kept = {
-            key: value for key, value in os.environ.items() if key not in {"COLUMNS", "LINES", "NO_COLOR"}
-        }
-        self._process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **env},
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
-        os.close(slave)
-        self.status: int | None = None
-
-    def __enter__(self) -> _Run:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.status is None:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._master)
-
-    def has_more(self) -> bool:
-        """Tell whether more output follows at once."""
-        return bool(select.select([self._master], [], [], FRAME_S)[0])
-
-    def output(self) -> Iterator[bytes]:
-        """Give what the program writes, until it has ended."""
-        end_s = time.monotonic() + LONGEST_S
-        while True:
-            assert time.monotonic() < end_s, "the program does not end"
-            if not select.select([self._master], [], [], 0.2)[0]:
-                if self._process.poll() is not None:
-                    break
-                continue
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:  # Linux says so when nobody holds the terminal any more.
-                break
+def _read_output(program: TerminalProcess) -> Iterator[bytes]:
+    """Give what a program writes, until it has ended."""
+    end_s = time.monotonic() + LONGEST_S
+    while True:
+        assert time.monotonic() < end_s, "the program does not end"
+        if not program.has_output(0.2):
+            if program.process.poll() is not None:
+                return
+        elif (data := program.read()) is not None:
             yield data
-        self.status = self._process.wait(timeout=LONGEST_S)
+        else:
+            return
 
 
 def _read_screen(terminal: pyte.Screen, status: int | None = None) -> Screen:

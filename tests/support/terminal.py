@@ -1,4 +1,8 @@
-"""A program on a terminal of its own, and somebody who reads and types there."""
+"""A program on a terminal of its own, and somebody who reads and types there.
+
+`TerminalProcess` is the program and the terminal. `Terminal` reads the text that it draws and types; what the
+screen looks like, `tests.support.screen` reads.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +11,72 @@ import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.cli import PROGRAM
 
-__all__ = ["CTRL_C", "PATIENCE_S", "Terminal"]
+__all__ = ["CTRL_C", "PATIENCE_S", "Terminal", "TerminalProcess"]
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PATIENCE_S = 60.0
 CTRL_C = "\x03"
+# What would tell the program of another terminal than its own.
+FOREIGN = {"COLUMNS", "LINES", "NO_COLOR"}
 
 
-class Terminal:
-    """A program whose three streams are a terminal, and what it has drawn."""
+class TerminalProcess:
+    """A program whose three streams are a terminal of a size, in rows and columns."""
 
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> None:
+    def __init__(
+        self, argv: Sequence[str], *, size: tuple[int, int], env: Mapping[str, str], cwd: Path | None
+    ) -> None:
         self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        kept = {key: value for key, value in os.environ.items() if key not in FOREIGN}
         self.process = subprocess.Popen(
-            [*PROGRAM, *arguments],
+            argv,
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30", **(env or {})},
+            env={**kept, "TERM": "xterm-256color", **env},
             cwd=cwd,
             start_new_session=True,
             # The terminal of the session, so that a key can interrupt it.
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
+
+    def has_output(self, timeout_s: float) -> bool:
+        """Return whether something can be read within a time."""
+        return bool(select.select([self._master], [], [], timeout_s)[0])
+
+    def read(self) -> bytes | None:
+        """Return what was drawn; None if the program no longer has the terminal."""
+        try:
+            return os.read(self._master, 65536)
+        except OSError:  # Linux says so when nobody holds the terminal any more.
+            return None
+
+    def write(self, data: bytes) -> None:
+        """Type."""
+        os.write(self._master, data)
+
+    def close(self) -> None:
+        """Take the terminal away."""
+        os.close(self._master)
+
+
+class Terminal:
+    """The text that a command of stackyard has drawn on a terminal, and the keys."""
+
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> None:
+        self._program = TerminalProcess([*PROGRAM, *arguments], size=(30, 100), env=env or {}, cwd=cwd)
+        self.process = self._program.process
         self.drawn = ""
 
     @property
@@ -61,21 +99,18 @@ class Terminal:
             self._read(0.02)
 
     def press(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
+        self._program.write(keys.encode())
 
     def finish(self) -> int:
         while self._read(PATIENCE_S):
             pass
-        os.close(self._master)
+        self._program.close()
         return self.process.wait(timeout=PATIENCE_S)
 
     def _read(self, timeout_s: float) -> bool:
         """Read what is there; return whether the program still has the terminal."""
-        ready, _, _ = select.select([self._master], [], [], timeout_s)
-        if not ready:
+        if not self._program.has_output(timeout_s):
             return self.process.poll() is None
-        try:
-            self.drawn += os.read(self._master, 65536).decode(errors="replace")
-        except OSError:
-            return False
-        return True
+        data = self._program.read()
+        self.drawn += (data or b"").decode(errors="replace")
+        return data is not None

@@ -7,6 +7,7 @@
     ├── InvalidInputError           input was read and is wrong                exit 65
     ├── UnreachableError            a service or store cannot be reached       exit 69
     ├── BusyError                   a lock or lease was not obtained in time   exit 75
+    ├── NotConfirmedError           a question was answered with no             exit 1
     ├── InterruptedRunError         the user or the system asked us to stop    exit 130
     └── InternalError               a defect of stackyard itself               exit 1
 
@@ -33,6 +34,7 @@ __all__ = [
     "InterruptedRunError",
     "InvalidInputError",
     "Location",
+    "NotConfirmedError",
     "OutputClosedError",
     "OutputFailedError",
     "StackyardError",
@@ -179,6 +181,14 @@ class InterruptedRunError(StackyardError):
     summary = "Stopped on request"
     default_remedy = "Run the command again: it continues with the existing objects."
     exit_status = ExitStatus.INTERRUPTED
+
+
+class NotConfirmedError(StackyardError):
+    """A change was shown, and no one said yes to it."""
+
+    code = "E-NOT-CONFIRMED"
+    summary = "The action was not confirmed"
+    default_remedy = "Say `y` when you are asked, or give --yes."
 
 
 class OutputClosedError(StackyardError):

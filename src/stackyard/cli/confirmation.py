@@ -8,7 +8,7 @@ import sys
 import termios
 from typing import TYPE_CHECKING
 
-from stackyard.base.errors import StackyardError
+from stackyard.base.errors import NotConfirmedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,14 +20,6 @@ __all__ = ["NotConfirmedError", "can_ask", "confirm"]
 
 _YES = ("y", "yes")
 _LONGEST_ANSWER = 4096
-
-
-class NotConfirmedError(StackyardError):
-    """A change was shown, and no one said yes to it."""
-
-    code = "E-NOT-CONFIRMED"
-    summary = "The action was not confirmed"
-    default_remedy = "Say `y` when you are asked, or give --yes."
 
 
 def can_ask(session: Session) -> bool:

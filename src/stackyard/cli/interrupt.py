@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stackyard.base import events
 from stackyard.base.errors import ExitStatus, InterruptedRunError
+from stackyard.base.run_stop import find_stop_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -81,7 +82,9 @@ async def _watch(
         if not received:
             raise
         how = "at once" if len(received) > 1 else "cleanly"
-        raise InterruptedRunError(f"Stopped {how} by {received[0].name}.") from err
+        # A run that stops itself does so with a signal, which is not the reason.
+        reason = find_stop_reason() if received[0] is signal.SIGTERM else None
+        raise InterruptedRunError(reason or f"Stopped {how} by {received[0].name}.") from err
     finally:
         for number in heard:
             loop.remove_signal_handler(number)

@@ -166,6 +166,7 @@ def _command(
 ) -> process.Command:
     limits = workdir.limits
     return process.Command(
+        pass_fds=workdir.descriptors,
         argv=(str(workdir.engine.path), *verb.split(), "-no-color", *args),
         env=workdir.env(),
         cwd=workdir.folder,
@@ -181,7 +182,7 @@ def _with_values(command: process.Command, verb: str, var_files: OpenVarFiles) -
     """Return a command that also gets the variables files; options come before what they do not belong to."""
     options = 1 + len(verb.split())
     argv = (*command.argv[:options], *var_files.arguments, *command.argv[options:])
-    return dataclasses.replace(command, argv=argv, pass_fds=var_files.descriptors)
+    return dataclasses.replace(command, argv=argv, pass_fds=(*command.pass_fds, *var_files.descriptors))
 
 
 async def _run_text(

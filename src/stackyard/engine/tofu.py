@@ -21,6 +21,7 @@ from stackyard.base.errors import FileError
 from stackyard.engine import invoke
 from stackyard.engine.errored import keep_errored_state, refuse_errored_state
 from stackyard.engine.failures import StateNotSavedError
+from stackyard.engine.plan_place import is_in_memory
 from stackyard.engine.version import EngineBrokenError
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ async def plan(
         FileError: The file cannot be written.
     """
     answer = invoke.Answer(workdir, emit)
-    with _private_file(out) as unfinished:
+    with contextlib.nullcontext(out) if is_in_memory(out) else _private_file(out) as unfinished:
         args = (_NO_QUESTIONS, invoke.lock_wait(workdir), "-detailed-exitcode", *_plan_args(options))
         await invoke.run_stream(answer, "plan", (*args, f"-out={unfinished}"), accepted=tuple(_OUTCOMES))
         _require_content(workdir, unfinished)

@@ -61,6 +61,7 @@ class Workdir:
         data_dir: Where the engine keeps its own files; `.terraform` in the folder when absent.
         cli_config: The engine's settings file; an empty one when absent.
         limits: How long things may take.
+        descriptors: Descriptors of ours that the engine has under the same numbers.
         locate: Turns a place that the engine names, and the address that it is about, into that of the user's
             input, where the configuration in the folder is generated.
     """
@@ -75,6 +76,7 @@ class Workdir:
     data_dir: Path | None = None
     cli_config: Path | None = None
     limits: Limits = Limits()
+    descriptors: tuple[int, ...] = ()
     locate: Callable[[Location | None, str | None], Location | None] | None = None
 
     @property

@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SECRET = re.compile(r"(^|_)(password|pass|passwd|secret|token|private_key|vault)(_|$)")
 
 NO_ADDRESS = Kind(
-    code="E-INVENTORY-ADDRESS",
+    code="E-INVENTORY-NO-ADDRESS",
     summary="A guest that runs has no address",
     remedy="Wait until its agent answers and apply again, give it a static address, or name its "
     "`ansible_host` in the output `ansible_inventory`.",

@@ -13,6 +13,7 @@ import orjson
 from stackyard.base import events
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import BusyError, InvalidInputError
+from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import (
     ABSENT,
     ConflictError,
@@ -30,7 +31,6 @@ from stackyard.operator.record import RunRecord
 from stackyard.path.manifests import KIND
 from stackyard.path.target import Target
 from stackyard.state import layout
-from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import PROMISE_S
 
 if TYPE_CHECKING:

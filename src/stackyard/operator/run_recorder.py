@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.diagnostics import in_full
-from stackyard.base.errors import StackyardError
+from stackyard.base.errors import NotConfirmedError, StackyardError
 from stackyard.clients.objects import LeaseLostError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
@@ -116,6 +116,9 @@ class RunRecorder:
         try:
             yield tracker
             state, error = RunState.DONE, ""
+        except NotConfirmedError as err:
+            state, error = RunState.STOPPED, err.detail
+            raise
         except StackyardError as err:
             error = in_full(err)
             raise

@@ -12,7 +12,7 @@ import orjson
 
 from stackyard.base import events
 from stackyard.base.diagnostics import in_full
-from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UsageError
+from stackyard.base.errors import BusyError, InvalidInputError, NotConfirmedError, StackyardError, UsageError
 from stackyard.operator.approval import Approval
 from stackyard.operator.create import Creation
 from stackyard.operator.destroy import Destruction
@@ -111,7 +111,7 @@ async def _run_verb(verb: Verb, request: VerbRequest, emit: events.Emit, prepare
         ) as recording:
             outcome = await prepare(manifest_run, recording.emit).run()
             recording.note(outcome)
-    except (BusyError, InputChangedError):
+    except (BusyError, InputChangedError, NotConfirmedError):
         raise
     except StackyardError as err:
         failed = RunOutcome(

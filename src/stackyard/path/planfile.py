@@ -39,6 +39,7 @@ __all__ = [
     "PlanFileError",
     "PlanKey",
     "PlanMovedError",
+    "is_encrypted",
     "open_encrypted",
     "plan_keys",
     "tofu_encryption",
@@ -56,6 +57,7 @@ _ITERATIONS = 200_000
 # Of the two that OpenTofu takes the one that processors have instructions for.
 _HASH = "sha256"
 _HASHES = {_HASH: hashes.SHA256, "sha512": hashes.SHA512}
+_HEAD_BYTES = 4096
 _KEY_PROVIDER = "key_provider.pbkdf2.stackyard"
 
 
@@ -255,6 +257,12 @@ def _earlier_key() -> tuple[PlanKey, ...]:
     """Return the key that earlier versions kept with the user, so that their plans are still opened."""
     path = directories.data_folder() / _EARLIER_FILE
     return (PlanKey(path.read_bytes()),) if path.is_file() and os.access(path, os.R_OK) else ()
+
+
+def is_encrypted(data: bytes) -> bool:
+    """Return whether OpenTofu encrypted a plan with `tofu_encryption`."""
+    # A plan in clear is an archive, and the name of the key provider stands at the beginning of the other.
+    return data.startswith(b"{") and _KEY_PROVIDER.encode() in data[:_HEAD_BYTES]
 
 
 def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:

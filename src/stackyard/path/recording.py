@@ -24,7 +24,8 @@ import orjson
 import stackyard
 from stackyard.base import events
 from stackyard.base.diagnostics import describe
-from stackyard.base.errors import FileError, StackyardError
+from stackyard.base.errors import FileError, NotConfirmedError, StackyardError
+from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import ConflictError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.guard import GuardRefusedError
@@ -32,7 +33,6 @@ from stackyard.path.run import state_version
 from stackyard.path.ssh_files import push_known_hosts
 from stackyard.state import StateService
 from stackyard.state.run_records import Outcome, RecordedRun, RunRecords
-from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import hold_run
 
 if TYPE_CHECKING:
@@ -224,20 +224,27 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
                 yield recording
                 if recording.run.outcome is Outcome.RUNNING:
                     recording.change(outcome=Outcome.DONE)
-            except GuardRefusedError as err:
-                recording.change(outcome=Outcome.REFUSED, error=describe(err))
-                raise
-            except StackyardError as err:
-                recording.change(outcome=Outcome.FAILED, error=describe(err))
-                raise
-            except asyncio.CancelledError:
-                recording.change(outcome=Outcome.STOPPED)
-                raise
             except BaseException as err:
-                recording.change(outcome=Outcome.FAILED, error={"detail": type(err).__name__})
+                recording.change(**_describe_end(err))
                 raise
             finally:
                 await _close(recording, objects, committing)
+
+
+def _describe_end(err: BaseException) -> dict[str, Any]:
+    """Return what is recorded of a run that ended with an error."""
+    match err:
+        case GuardRefusedError():
+            return {"outcome": Outcome.REFUSED, "error": describe(err)}
+        case NotConfirmedError():
+            # Nothing was done.
+            return {"outcome": Outcome.STOPPED, "error": describe(err)}
+        case StackyardError():
+            return {"outcome": Outcome.FAILED, "error": describe(err)}
+        case asyncio.CancelledError():
+            return {"outcome": Outcome.STOPPED}
+        case _:
+            return {"outcome": Outcome.FAILED, "error": {"detail": type(err).__name__}}
 
 
 async def _close(recording: Recording, objects: Objects, committing: asyncio.Task[str]) -> None:

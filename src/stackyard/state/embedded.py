@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.base import events, serving
+from stackyard.base.run_stop import stop_run
 from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.http.layouts import STATES
@@ -24,7 +25,6 @@ from stackyard.state.model import Actor
 from stackyard.state.names import check_name
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token
 from stackyard.state.run_lock import hold_state
-from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import PROMISE_S, hold_run
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import functools
 from typing import TYPE_CHECKING
 
 from stackyard.base import events
+from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.clients.objects.heartbeat import keep_alive
 from stackyard.clients.objects.holders import describe_process, is_process_gone
 from stackyard.state import layout
-from stackyard.state.run_stop import stop_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

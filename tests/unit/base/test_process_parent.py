@@ -16,6 +16,7 @@ import pytest
 from tests.support.processes import PATIENCE_S, Watched, run_python, shell
 
 from stackyard.base import process
+from stackyard.base.errors import StackyardError
 
 WORK = "while :; do sleep 0.02; done"
 RUN = """
@@ -73,6 +74,52 @@ def test_the_program_may_save_its_work_when_we_are_killed(tmp_path: Path) -> Non
     assert (tmp_path / "work").read_text() == "saved\n"
 
 
+MANY = """
+    with process.watch_ends():
+        script = "trap 'echo saved >> {place}; exit' TERM; echo $$; {work}"
+        await asyncio.gather(*(process.run(command(script), said) for _ in range(3)))
+"""
+
+
+@only_linux
+def test_every_program_of_a_watched_block_may_save_its_work_when_we_are_killed(tmp_path: Path) -> None:
+    source = script(MANY.replace("{place}", str(tmp_path / "work")))
+    with (
+        subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as parent,
+        contextlib.ExitStack() as stack,
+    ):
+        assert parent.stdout is not None
+        watched = [stack.enter_context(Watched(int(parent.stdout.readline()))) for _ in range(3)]
+        assert not any(one.has_ended(within_s=0) for one in watched)
+        parent.kill()
+        assert all(one.has_ended() for one in watched)
+    assert (tmp_path / "work").read_text() == "saved\n" * 3
+
+
+def test_a_watched_block_leaves_no_process_and_starts_nothing_but_the_program() -> None:
+    body = """
+    with process.watch_ends():
+        done = await process.run(command("tr '\\\\0' ' ' < /proc/$PPID/cmdline"))
+    print(done.stdout)
+    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+        print(children.read())
+"""
+    said = run_python(script(body))
+    assert "launcher" not in said
+    assert said.endswith("\n\n")
+
+
+@pytest.mark.parametrize("argv", [("stackyard-no-such-program",), ("/etc/passwd",), ("true",)])
+def test_a_program_that_cannot_be_started_in_a_watched_block_is_an_error(
+    argv: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = tmp_path / "gone" if argv == ("true",) else None
+    command = process.Command(argv=argv, env=process.environment(), cwd=folder)
+    with process.watch_ends(), pytest.raises(StackyardError) as caught:
+        asyncio.run(process.run(command))
+    assert argv[0] in caught.value.detail
+
+
 def test_an_interrupt_of_ours_reaches_the_program_and_we_wait_for_it() -> None:
     with running(f"trap 'sleep 0.2; echo saved; exit' INT; echo ready; {WORK}") as (parent, said):
         assert said == "ready"
@@ -111,6 +158,20 @@ INTERRUPT_WHEN_READY = """
 def test_a_program_can_be_interrupted_although_we_were_started_deaf(deaf: str) -> None:
     # A shell cannot trap a signal that was ignored when it started: without help it would never hear it.
     source = script(INTERRUPT_WHEN_READY).replace("asyncio.run(main())", f"{deaf}\nasyncio.run(main())")
+    assert run_python(source).splitlines() == ["ready", "saved", "cancelled"]
+
+
+def test_a_watched_block_does_not_make_programs_deaf() -> None:
+    source = (
+        script(INTERRUPT_WHEN_READY)
+        .replace("process.run(", "within(")
+        .replace(
+            "asyncio.run(main())",
+            "async def within(*given, **more):\n"
+            "    with process.watch_ends():\n        return await process.run(*given, **more)\n"
+            "signal.signal(signal.SIGINT, signal.SIG_IGN)\nasyncio.run(main())",
+        )
+    )
     assert run_python(source).splitlines() == ["ready", "saved", "cancelled"]
 
 

@@ -12,6 +12,7 @@ import pytest
 PRELUDE = """
 import asyncio, contextlib, sys
 from stackyard.base import events
+from stackyard.base.run_stop import stop_run
 from stackyard.cli.interrupt import run_interruptibly
 from stackyard.base.errors import InterruptedRunError
 
@@ -24,6 +25,11 @@ async def obedient():
         await asyncio.Event().wait()
     finally:
         print("cleaned up", flush=True)
+
+async def lost():
+    stop_run("Another run took over the lease.", emit)
+    print("ready", flush=True)
+    await asyncio.Event().wait()
 
 async def deaf():
     print("ready", flush=True)
@@ -49,6 +55,20 @@ def start(work: str, *wrapper: str) -> subprocess.Popen[str]:
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     return child
+
+
+def test_a_run_that_stops_itself_gives_its_own_reason_and_no_signal() -> None:
+    script = PRELUDE.replace("{work}", "lost")
+    ended = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=30, check=False
+    )
+    assert ended.stdout.splitlines() == [
+        "Another run took over the lease.",
+        "ready",
+        "Stopping cleanly; a second Ctrl-C stops at once.",
+        "Another run took over the lease.",
+    ]
+    assert ended.returncode == 130
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

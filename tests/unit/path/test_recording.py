@@ -12,7 +12,7 @@ import pytest
 from tests.support.site_store import keys_in
 
 from stackyard.base import events
-from stackyard.base.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError, NotConfirmedError
 from stackyard.base.redaction import Redactor
 from stackyard.clients.objects import StoreError
 from stackyard.guard import GuardRefusedError
@@ -70,6 +70,7 @@ async def test_a_run_is_on_record_while_it_works_and_done_afterwards(subject: Ru
     [
         (InvalidInputError("hunter2 is wrong"), Outcome.FAILED),
         (GuardRefusedError("no", ()), Outcome.REFUSED),
+        (NotConfirmedError("Nothing was changed."), Outcome.STOPPED),
         (asyncio.CancelledError(), Outcome.STOPPED),
         (ZeroDivisionError(), Outcome.FAILED),
     ],

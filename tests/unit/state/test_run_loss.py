@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from stackyard.base import events
+from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import ANYTHING, Expect, MemoryObjects, StoreError, Tag, acquire
 from stackyard.clients.objects.heartbeat import Heartbeat
-from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import hold_run
 
 PATIENCE_S = 30.0

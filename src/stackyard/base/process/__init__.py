@@ -2,6 +2,7 @@
 
 - `run` starts a program and waits for it. The program has no shell and no terminal, its own session and
   process group, and exactly the given environment. Its output arrives line by line.
+- `watch_ends` makes starts cheap for the length of a block, for a command that starts hundreds of programs.
 - `start_detached` starts a server of stackyard in the background, and returns when the server is ready.
 - `start_attached` starts a program that runs beside this one and gets file descriptors to communicate.
 - `worker.Worker` runs functions of stackyard in a process that can be ended.
@@ -35,6 +36,7 @@ from stackyard.base.process.command import (
     environment,
 )
 from stackyard.base.process.detached import Detached, start_detached
+from stackyard.base.process.end_watch import watch_ends
 from stackyard.base.process.foreground import run_in_foreground
 from stackyard.base.process.replace import replace_process
 from stackyard.base.process.run_program import run
@@ -60,4 +62,5 @@ __all__ = [
     "run_in_foreground",
     "start_attached",
     "start_detached",
+    "watch_ends",
 ]

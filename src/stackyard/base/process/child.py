@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.process.command import Stream
+from stackyard.base.process.end_watch import find_watch
 from stackyard.base.process.lines import Lines, ProcessOutput, RawBytes
 from stackyard.base.process.lookup import find_executable
 from stackyard.base.process.open_files import limit_for_programs, lower_limit
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from stackyard.base.process.command import Command, OnBytes, OnLine
+    from stackyard.base.process.end_watch import EndWatch
 
 __all__ = ["Child"]
 
@@ -232,6 +234,8 @@ def _has_running_member(group: int) -> bool:
 def _start(command: Command, inherited: Sequence[int]) -> subprocess.Popen[bytes]:
     """Start a program; Python runs nothing of ours in the new process before the program."""
     program = find_executable(command)
+    if command.ends_with_us and (watch := find_watch()) is not None:
+        return _start_watched(command, program, inherited, watch)
     # A process that has given up its privileges may not be allowed to start its own Python.
     if not command.ends_with_us or sys.platform != "linux" or not os.access(sys.executable, os.X_OK):
         started = _popen(command, command.argv, program, inherited)
@@ -253,6 +257,17 @@ def _start(command: Command, inherited: Sequence[int]) -> subprocess.Popen[bytes
         return started
     finally:
         os.close(reader)
+
+
+def _start_watched(
+    command: Command, program: str, inherited: Sequence[int], watch: EndWatch
+) -> subprocess.Popen[bytes]:
+    """Start a program that the process of `watch_ends` asks to stop if we are killed."""
+    started = _popen(command, command.argv, program, inherited)
+    lower_limit(started.pid)
+    # One that cannot be watched runs all the same; only a kill of ours would not end it.
+    watch.add(started.pid)
+    return started
 
 
 def _popen(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.clients.git.index_file import IndexFile, TrackedFile
 from stackyard.clients.git.run import GitError, git_command, read_git, run_git
 
 if TYPE_CHECKING:
@@ -73,6 +74,18 @@ class Comparison:
         """Return the files of the working tree that are not in the index and not ignored."""
         listed = await self._run("ls-files", "-z", "--others", "--exclude-standard")
         return [path for path in listed.split("\0") if path]
+
+    async def list_index(self) -> IndexFile:
+        """Return what the index holds, for one whose file has a form that is not known; without any times."""
+        files = {}
+        for line in (await self._run("ls-files", "--stage", "-z")).split("\0"):
+            described, _, path = line.partition("\t")
+            if path:
+                mode, blob, stage = described.split(" ")
+                number = blob if stage == "0" else ""
+                files[path] = TrackedFile(number, int(mode, 8), (-1, -1, -1, -1, -1, -1))
+        form = (await self._run("rev-parse", "--show-object-format")).strip()
+        return IndexFile(files=files, written_ns=0, object_format=form)
 
     async def list_staged_changes(self, base: str) -> dict[str, ChangedFile]:
         """Return what differs between a commit and the index.

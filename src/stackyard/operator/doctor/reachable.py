@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import os
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
-from stackyard.base.errors import StackyardError
+from stackyard.base.errors import FileError, StackyardError
 from stackyard.clients import proxmox
 from stackyard.operator.doctor.model import DoctorRow, RowStatus
 from stackyard.operator.preflight.api import OLDEST_MAJOR, refusal
@@ -48,6 +49,12 @@ async def look_at_store(store: ChosenStore, timeout_s: float) -> DoctorRow:
 
 
 def _read(store: ChosenStore) -> bool:
+    # The first holds what runs leave on this machine, whichever store the site uses.
+    for folder in (store.base,) if store.is_shared else (store.base, store.folder):
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise FileError(
+                f"{folder} is not a folder.", remedy="Move it away; stackyard creates the folder."
+            )
     with contextlib.closing(store.read_as_is()) as objects:
         return not objects.list("", limit=1)
 

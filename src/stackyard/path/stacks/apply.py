@@ -30,7 +30,7 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
     await record_stack(run, is_applied=False)
     with events.step(run.emit, f"apply {target}", f"Applying {target}"):
         applied = await tofu.apply(
-            run.workdir, made.path, parallelism=run.settings.parallelism, emit=run.emit
+            made.workdir, made.path, parallelism=run.settings.parallelism, emit=run.emit
         )
     if run.served is not None:
         await run.served.journal.confirm_all()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stackyard
@@ -15,18 +13,21 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.engine import tofu
 from stackyard.engine.changes import Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
+from stackyard.engine.plan_place import open_plan_place
 from stackyard.engine.statefile import read_snapshot
 from stackyard.engine.version import Flavour
 from stackyard.guard import Verdict, inspect
-from stackyard.path.planfile import Binding, PlanFile, open_encrypted
+from stackyard.path.planfile import Binding, PlanFile, is_encrypted, open_encrypted
 from stackyard.path.run import EmptyInputError
 from stackyard.path.stacks.visibility import require_visible_stack
 from stackyard.state.inside import EncryptedStateError, read_view
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
     from stackyard.engine.tofu import PlanMode
+    from stackyard.engine.workdir import Workdir
     from stackyard.path.plan import PlanRequest
     from stackyard.path.stacks.run import StackRun
 
@@ -38,7 +39,8 @@ class StackPlan:
     """A plan of a stack, what it does, and what refuses it.
 
     Attributes:
-        path: The engine's file, encrypted where the engine can.
+        path: The engine's plan: in memory, or a file that is encrypted where the engine can.
+        workdir: Where the engine works on it.
         changes: What it does.
         verdict: What the guard and the user's own rules say.
         binding: What it was made for.
@@ -46,6 +48,7 @@ class StackPlan:
     """
 
     path: Path
+    workdir: Workdir
     changes: Changes
     verdict: Verdict
     binding: Binding
@@ -72,15 +75,14 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
     Raises:
         EmptyInputError: The code says nothing, and the state holds something.
         NotVisibleError: The cluster does not show what the state has.
-        PolicyError: The user's own rules cannot be asked.
         TofuError: Anything that the engine reports.
     """
     target = run.resolved.target
     data = await run.read_state()
     if plan_request.mode is tofu.PlanMode.NORMAL:
         _require_code(run, data)
-    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
-        path = Path(folder) / "plan"
+    with open_plan_place() as place:
+        path, workdir = place.path, run.with_plan(place, is_encrypted=place.is_file)
         options = tofu.PlanOptions(
             mode=plan_request.mode,
             targets=plan_request.targets,
@@ -90,13 +92,14 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
         with events.step(run.emit, f"plan {target}", f"Planning {target}"):
             if run.served is not None:
                 run.served.begin()
-            ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
+            ended = await tofu.plan(workdir, path, options=options, emit=run.emit)
             is_empty = ended.outcome is tofu.PlanOutcome.NO_CHANGES and not plan_request.unchanged
-            document = None if is_empty else await _read_plan(run, path)
+            document = None if is_empty else await _read_plan(run, workdir, path)
         changes = _changes_of(run, document)
         await require_visible_stack(run, data, changes, plan_request.mode)
         yield StackPlan(
             path=path,
+            workdir=workdir,
             changes=changes,
             verdict=await _judge(run, plan_request, document),
             binding=make_stack_binding(run, plan_request.mode, data),
@@ -117,16 +120,18 @@ async def load_stack_plan(
     now = make_stack_binding(run, plan_request.mode, await run.read_state())
     # What was passed on is in the plan: nobody passes it on again.
     saved.binding.require(replace(now, arguments=saved.binding.arguments))
-    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
-        path = Path(folder) / "plan"
-        path.touch(mode=0o600)
+    with open_plan_place() as place:
+        path, workdir = place.path, run.with_plan(place, is_encrypted=is_encrypted(saved.plan))
+        if place.is_file:
+            path.touch(mode=0o600)
         path.write_bytes(saved.plan)
         with events.step(
             run.emit, f"plan {run.resolved.target}", f"Reading the plan of {run.resolved.target}"
         ):
-            document = await _read_plan(run, path)
+            document = await _read_plan(run, workdir, path)
         yield StackPlan(
             path=path,
+            workdir=workdir,
             changes=_changes_of(run, document),
             verdict=await _judge(run, plan_request, document),
             binding=saved.binding,
@@ -166,17 +171,18 @@ def state_version_of(data: bytes | None) -> str:
     return f"{found.lineage}/{found.serial}"
 
 
-async def _read_plan(run: StackRun, path: Path) -> Mapping[str, Any]:
+async def _read_plan(run: StackRun, workdir: Workdir, path: Path) -> Mapping[str, Any]:
     """Return a plan as `tofu show -json` gives it; from its file where the form of that is known."""
     if run.engine.flavour is Flavour.TOFU and not run.resolved.stack.settings.policy:
         document = await asyncio.to_thread(_read_archive, run, path)
         if document is not None:
             return document
-    return await tofu.show_plan(run.workdir, path)
+    return await tofu.show_plan(workdir, path)
 
 
 def _read_archive(run: StackRun, path: Path) -> Mapping[str, Any] | None:
-    data = open_encrypted(path.read_bytes(), run.key)
+    content = path.read_bytes()
+    data = open_encrypted(content, run.key) if is_encrypted(content) else content
     schemas = {} if run.served is None else run.served.schemas
     return None if data is None else read_archive(data, schemas)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from stackyard.clients.objects import Objects
+    from stackyard.engine.plan_place import PlanPlace
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
     from stackyard.path.settings import RunSettings
@@ -39,7 +40,7 @@ __all__ = ["StackRun", "open_stack_run"]
 _PROXMOX = "bpg/proxmox"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StackRun:
     """A stack that the engine can work on.
 
@@ -79,13 +80,24 @@ class StackRun:
         """Return the same run with a key that a saved plan was encrypted with, as after a rotation."""
         if key == self.key:
             return self
-        environment = {**self.workdir.environment, **encryption(self.engine, key)}
         redactor = self.workdir.redactor.with_secrets([key.secret.hex()])
         return replace(
             self,
             keys=(key, *(one for one in self.keys if one != key)),
-            workdir=replace(self.workdir, environment=environment, redactor=redactor),
+            workdir=replace(self.workdir, redactor=redactor),
         )
+
+    def with_plan(self, place: PlanPlace, *, is_encrypted: bool) -> Workdir:
+        """Return where the engine works on one plan.
+
+        Args:
+            place: Where the plan is.
+            is_encrypted: Whether the engine encrypts it with our key, unless the user has keys of its own.
+        """
+        environment = dict(self.workdir.environment)
+        if is_encrypted and "TF_ENCRYPTION" not in environment:
+            environment |= encryption(self.engine, self.key)
+        return replace(self.workdir, environment=environment, descriptors=place.descriptors)
 
     async def read_state(self) -> bytes | None:
         """Return the state as the engine wrote it; None where there is none yet."""
@@ -123,7 +135,7 @@ async def open_stack_run(
         states, name = StateService(objects), resolved.target.state_name
         keys = plan_keys((await asyncio.to_thread(site_keys, settings.store, objects)).ring)
         async with contextlib.AsyncExitStack() as stack:
-            backend, lock = None, None
+            backend = lock = None
             if reread is not None or resolved.backend.kind is BackendKind.STORE:
                 backend = await stack.enter_async_context(serve_embedded(states, prefix=name, emit=emit))
             if reread is not None and backend is not None:
@@ -131,22 +143,12 @@ async def open_stack_run(
                 resolved = await reread()
             settings = _with_own_provider(settings, resolved)
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
-            workdir = _workdir(resolved, settings, engine, keys[0], inputs)
-            workdir = _with_backend(workdir, resolved, backend, served)
+            plain = _workdir(resolved, settings, engine, keys[0], inputs)
+            workdir = _with_backend(plain, resolved, backend, served)
             await initialise(resolved, workdir, settings, emit)
             if lock is not None:
                 await recover_state(workdir, name, emit)
-            yield StackRun(
-                resolved=resolved,
-                settings=settings,
-                workdir=workdir,
-                keys=keys,
-                served=served,
-                states=states,
-                lock=lock,
-                inputs=inputs,
-                emit=emit,
-            )
+            yield StackRun(resolved, settings, workdir, keys, served, states, lock, inputs, emit)
 
 
 def _with_own_provider(settings: RunSettings, resolved: ResolvedStack) -> RunSettings:
@@ -161,8 +163,6 @@ def _workdir(
     resolved: ResolvedStack, settings: RunSettings, engine: Engine, key: PlanKey, inputs: StackInputs
 ) -> Workdir:
     environment = dict(resolved.environment)
-    if "TF_ENCRYPTION" not in environment:
-        environment |= encryption(engine, key)
     if resolved.workspace != DEFAULT_WORKSPACE and resolved.backend.kind is not BackendKind.STORE:
         environment["TF_WORKSPACE"] = resolved.workspace
     variables = {}

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
     from stackyard.sources.stacks.var_files import StackVarFiles
+    from stackyard.sources.stacks.working_tree import WorkingTree
     from stackyard.sources.store import ChosenStore
 
 __all__ = ["KIND", "ResolvedStack", "StackSource", "make_target", "split_workspace"]
@@ -180,7 +181,7 @@ class StackSource:
         if workspace != DEFAULT_WORKSPACE and backend.kind is BackendKind.STORE:
             top = Path(self.repository.tree.top)
             refuse_unseen_workspace(stack, (stack.folder, *(top / folder for folder in facts.modules)))
-        values = await _find_values(stack, workspace, facts)
+        values = await _find_values(stack, workspace, facts, self.repository.tree)
         passed = arguments or PassedArguments()
         return ResolvedStack(
             target=make_target(name, workspace),
@@ -218,10 +219,10 @@ class StackSource:
         return check_isolation(self.repository)
 
 
-async def _find_values(stack: Stack, workspace: str, facts: StackFacts) -> StackVarFiles:
+async def _find_values(stack: Stack, workspace: str, facts: StackFacts, tree: WorkingTree) -> StackVarFiles:
     """Return the values of the variables of a stack, those of committed domain files too."""
     sensitive = frozenset(name for name, one in facts.variables.items() if one.sensitive)
-    values = await find_var_files(stack, workspace, sensitive=sensitive)
+    values = await find_var_files(stack, workspace, sensitive=sensitive, tree=tree)
     if stack.settings.domains is None:
         return values
     return values.with_values(read_domain_values(stack.settings.domains, facts.variables))

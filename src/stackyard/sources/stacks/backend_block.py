@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.base import files
+from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.base.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tree_sitter import Node
+    from stackyard.base.documents.hcltree import Node
 
 __all__ = ["BackendEditError", "write_backend"]
 
@@ -67,12 +68,8 @@ def write_backend(folder: Path, block: str) -> Path:
 
 def _find_blocks(data: bytes) -> list[tuple[int, int]]:
     """Return from where to where each backend or cloud block goes."""
-    import tree_sitter  # lazy: only where a backend is changed
-    import tree_sitter_hcl  # lazy: as above
-
-    root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_hcl.language())).parse(data).root_node
     found = []
-    for block in _blocks(root):
+    for block in _blocks(parse_tree(data)):
         if _kind(block) == "terraform":
             found += [
                 (inner.start_byte, inner.end_byte)

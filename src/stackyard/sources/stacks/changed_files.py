@@ -107,6 +107,7 @@ def _key(tree: WorkingTree, base: str | None) -> str | None:
     head = refs.find("HEAD")
     if not refs.are_known or head is None:
         return None
+    names: tuple[str, ...]
     if base is None:
         names = DEFAULT_BRANCHES
     elif len(base) == len(head[0]) and _HEX_DIGITS.issuperset(base):

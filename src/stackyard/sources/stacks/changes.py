@@ -63,6 +63,8 @@ async def find_changes(
     listing = asyncio.ensure_future(git.list_untracked())
     try:
         commit, name, is_default = await _find_base(git, tree, base)
+        if tree.index is None:
+            tree.index = await git.list_index()
         staged = _plain(await git.list_staged_changes(commit))
         untracked = frozenset(await listing)
     finally:

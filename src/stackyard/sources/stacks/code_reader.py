@@ -43,11 +43,14 @@ class CodeReader:
         tree: The files on disk.
         cache: What is known from before.
         known: What stacks read, by their paths, as far as it was asked for.
+        alike: By folder, whether a module reads the same whoever calls it.
     """
 
     tree: WorkingTree
     cache: StackCache
     known: dict[str, StackReads] = field(default_factory=dict)
+    alike: dict[str, bool] = field(default_factory=dict)
+    _links: dict[str, bool] = field(default_factory=dict)
     _folders: dict[str, dict[str, FolderFile]] = field(default_factory=dict)
     _signatures: dict[str, str] = field(default_factory=dict)
     _read: dict[str, CodeFile] = field(default_factory=dict)
@@ -97,10 +100,30 @@ class CodeReader:
         """Return what a file holds, None where it cannot be read or is larger than code is."""
         try:
             with open(f"{self.tree.top}/{file.real or file.path}", "rb") as stream:
-                data = stream.read(_LARGEST_BYTES + 1)
+                is_read = os.fstat(stream.fileno()).st_size <= _LARGEST_BYTES
+                return stream.read() if is_read else None
         except (OSError, ValueError):
             return None
-        return data if len(data) <= _LARGEST_BYTES else None
+
+    def real(self, place: str) -> str:
+        """Return where a place really is; each folder of the tree is looked at once."""
+        is_plain = place.startswith(f"{self.tree.top}/") and not self.links_to(place)
+        return place if is_plain else os.path.realpath(place)
+
+    def links_to(self, place: str) -> list[str]:
+        """Return the links on the way to a place, from the top of the tree."""
+        top = f"{self.tree.top}/"
+        found: list[str] = []
+        end = len(top) if place.startswith(top) else -1
+        while end > 0:
+            end = place.find("/", end + 1)
+            above = place if end < 0 else place[:end]
+            is_link = self._links.get(above)
+            if is_link is None:
+                is_link = self._links[above] = os.path.islink(above)
+            if is_link:
+                found.append(above[len(top) :])
+        return found
 
     def _from_cache(self, key: str) -> CodeFile | None:
         from stackyard.sources.stacks.code_file import CodeFile  # lazy: only where code is looked at

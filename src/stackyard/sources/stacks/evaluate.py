@@ -43,6 +43,7 @@ class ModuleScope:
         caller: The module that calls it.
         names: Names that hold around the call.
         root_values: What files set a variable of the stack to, one for each file that does.
+        key: What tells it from the same module called in another way.
     """
 
     folder: str
@@ -53,6 +54,7 @@ class ModuleScope:
     caller: ModuleScope | None = None
     names: Names = field(default_factory=dict)
     root_values: Callable[[str], Sequence[Expression] | None] = lambda name: ()
+    key: str = ""
 
 
 # An expression, with what its references mean.

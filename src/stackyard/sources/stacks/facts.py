@@ -118,30 +118,12 @@ def read_facts(repository: StackRepository, stack: Stack) -> StackFacts:
     reader = repository.reader
     reads = read_stack(repository, stack)
     own = f"{repository.prefix}{stack.path}"
-    variables: dict[str, Variable] = {}
-    outputs: set[str] = set()
-    for name, file in reader.files(own).items():
-        if not is_code(name):
-            continue
-        said = reader.code(file)
-        outputs.update(said.outputs)
-        for variable, block in said.variables.items():
-            variables[variable] = Variable(
-                type=block.type,
-                has_default=block.has_default,
-                sensitive=block.is_sensitive,
-                where=Location(file.path, block.line),
-            )
+    variables, outputs = _interface(reader, own)
+    backend = reads.backend
     return StackFacts(
-        backend=None
-        if reads.backend is None
-        else Backend(
-            type=reads.backend[0],
-            settings=reads.backend[1],
-            where=Location(reads.backend[2], reads.backend[3]),
-        ),
-        variables=dict(sorted(variables.items())),
-        outputs=tuple(sorted(outputs)),
+        backend=None if backend is None else _backend(*backend),
+        variables=variables,
+        outputs=outputs,
         providers=_providers(reader, reads.folders),
         modules=tuple(sorted(folder for folder, link in reads.folders.items() if link[0])),
         var_files=_var_files(stack, reader, own),
@@ -154,6 +136,29 @@ def read_facts(repository: StackRepository, stack: Stack) -> StackFacts:
         ),
         problems=tuple(Problem(where=_place(where), text=text) for where, text in reads.problems),
     )
+
+
+def _backend(kind: str, settings: Mapping[str, str], path: str, line: int) -> Backend:
+    return Backend(type=kind, settings=settings, where=Location(path, line))
+
+
+def _interface(reader: CodeReader, folder: str) -> tuple[dict[str, Variable], tuple[str, ...]]:
+    """Return the variables and the outputs of a stack, sorted."""
+    variables: dict[str, Variable] = {}
+    outputs: set[str] = set()
+    for name, file in reader.files(folder).items():
+        if not is_code(name):
+            continue
+        said = reader.code(file)
+        outputs.update(said.outputs)
+        for variable, block in said.variables.items():
+            variables[variable] = Variable(
+                type=block.type,
+                has_default=block.has_default,
+                sensitive=block.is_sensitive,
+                where=Location(file.path, block.line),
+            )
+    return dict(sorted(variables.items())), tuple(sorted(outputs))
 
 
 def _place(text: str) -> Location:

@@ -5,9 +5,9 @@ A file with mistakes is read as far as it goes, and its first mistake is kept: O
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.hcltree import parse_tree
 from stackyard.sources.stacks.code_file import (
     UNKNOWN,
     BackendBlock,
@@ -22,27 +22,19 @@ from stackyard.sources.stacks.hcl_expressions import convert, find_reads, may_re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tree_sitter import Node, Parser
+    from stackyard.base.documents.hcltree import Node
 
 __all__ = ["parse_expression", "parse_hcl", "parse_template", "parse_values"]
 
 _LONGEST_TYPE = 2000
 # Blocks whose texts a provider or a provisioner takes; elsewhere, a function reads what they name.
 _USERS_OF_TEXTS = frozenset(("resource", "data", "ephemeral", "provider", "check"))
-_HEREDOC = "STACKYARD_TEMPLATE"
-
-
-@functools.cache
-def _parser() -> Parser:
-    import tree_sitter  # lazy: only for files that are not in the cache
-    import tree_sitter_hcl  # lazy: as above
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_hcl.language()))
+_HEREDOC = "TEMPLATE_OF_STACKYARD"
 
 
 def parse_hcl(data: bytes) -> CodeFile:
     """Return what a file says."""
-    root = _parser().parse(data).root_node
+    root = parse_tree(data)
     found = CodeFile()
     if root.has_error:
         line = _first_error(root).start_point.row + 1
@@ -54,7 +46,7 @@ def parse_hcl(data: bytes) -> CodeFile:
 
 def parse_values(data: bytes) -> dict[str, Expression] | None:
     """Return the values that a file of values (`*.tfvars`) sets, None where it cannot be read."""
-    root = _parser().parse(data).root_node
+    root = parse_tree(data)
     return None if root.has_error else {name: convert(value) for name, value in _attributes(root)}
 
 
@@ -63,7 +55,7 @@ def parse_template(text: str) -> tuple[Expression, CodeFile]:
     if "${" not in text and "%{" not in text:
         return text, CodeFile()
     data = f"x = <<{_HEREDOC}\n{text}\n{_HEREDOC}\n".encode("utf-8", "replace")
-    root = _parser().parse(data).root_node
+    root = parse_tree(data)
     found = CodeFile()
     if root.has_error or _HEREDOC in text:
         return UNKNOWN, found
@@ -84,7 +76,7 @@ def parse_template(text: str) -> tuple[Expression, CodeFile]:
 
 def parse_expression(text: str) -> Expression:
     """Return an expression of its own, as JSON syntax has it in places that take no text."""
-    root = _parser().parse(f"x = {text}\n".encode("utf-8", "replace")).root_node
+    root = parse_tree(f"x = {text}\n".encode("utf-8", "replace"))
     return next((convert(value) for _, value in _attributes(root)), UNKNOWN)
 
 

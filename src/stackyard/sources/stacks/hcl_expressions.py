@@ -15,7 +15,7 @@ from stackyard.sources.stacks.code_file import FILE_FUNCTIONS, UNKNOWN, Expressi
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tree_sitter import Node
+    from stackyard.base.documents.hcltree import Node
 
 __all__ = ["convert", "find_reads", "may_read", "text_of"]
 

@@ -145,7 +145,9 @@ def _walk(top: str, root: str, part: str, layout: Layout) -> None:
 
 def _list(folder: str) -> tuple[list[str], list[str], list[str]]:
     """Return the names of files, folders and links in a folder; nothing of one that cannot be read."""
-    files, folders, links = [], [], []
+    files: list[str] = []
+    folders: list[str] = []
+    links: list[str] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

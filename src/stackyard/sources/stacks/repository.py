@@ -315,7 +315,7 @@ class _Finder:
 
     def read_own(self, found: FoundFolder, folder: Path) -> dict[str, Any]:
         key = f"stack:{self.tree.number(f'{self.prefix}{found.path}/{STACK_FILE}')}"
-        own = self.cache.settings.get(key)
+        own: dict[str, Any] | None = self.cache.settings.get(key)
         if not isinstance(own, dict):
             path = folder / STACK_FILE
             own = parse_stack(path, _shown(path))

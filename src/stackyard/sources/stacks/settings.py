@@ -46,18 +46,13 @@ def parse_repository(path: Path, shown: str) -> dict[str, Any]:
     Raises:
         InvalidInputError: It is not valid; the error carries every problem.
     """
-    from stackyard.sources.site.entities.stacks import (
-        RepositoryFile,
-    )  # lazy: pydantic, for files that are new
+    from stackyard.sources.site.entities.stacks import RepositoryFile  # lazy: pydantic, for new files
 
     return _parse(path, shown, RepositoryFile)
 
 
 def _parse(path: Path, shown: str, model: Any) -> dict[str, Any]:
-    from stackyard.sources.site.document import (
-        EMPTY_FILE,
-        read_document,
-    )  # lazy: YAML, for files that are new
+    from stackyard.sources.site.document import EMPTY_FILE, read_document  # lazy: as above
     from stackyard.sources.site.shape import validate  # lazy: as above
 
     found = Diagnostics()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stackyard.secrets.keyring import Keyring
     from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.model import Stack
+    from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["StackVarFiles", "find_var_files"]
 
@@ -99,6 +100,7 @@ async def find_var_files(
     *,
     keyring: Keyring | None = None,
     sensitive: frozenset[str] = frozenset(),
+    tree: WorkingTree | None = None,
 ) -> StackVarFiles:
     """Find, read and check the variables files of a stack.
 
@@ -107,6 +109,7 @@ async def find_var_files(
         workspace: The workspace that it is run in: of several files, the one of that name is meant.
         keyring: The keys of the user; those of the environment when absent.
         sensitive: The variables that the code declares `sensitive = true`.
+        tree: The files of the repository as its index has them, so that git is asked only of others.
 
     Raises:
         SecretsLockedError: A file is encrypted, and not for the keys of the user.
@@ -116,7 +119,7 @@ async def find_var_files(
     found = Diagnostics()
     chosen = choose_files(stack, workspace, found)
     everything = (*chosen.loaded, *chosen.plain, *chosen.secret)
-    status = await _ask_git(stack, everything)
+    status = await _ask_git(stack, everything, tree)
     reader = FileReader(stack.folder, status, sensitive=sensitive, keyring=keyring, found=found)
     for path in chosen.loaded:
         reader.read_loaded(path)
@@ -132,7 +135,9 @@ async def find_var_files(
     )
 
 
-async def _ask_git(stack: Stack, paths: tuple[Path, ...]) -> GitStatus:
+async def _ask_git(stack: Stack, paths: tuple[Path, ...], tree: WorkingTree | None) -> GitStatus:
+    if tree is not None and tree.is_git and all(tree.is_tracked(path) for path in paths):
+        return GitStatus(tracked=frozenset(paths))
     repository = await git.find_repository(stack.folder) if paths else None
     if repository is None:
         return GitStatus()

@@ -6,6 +6,7 @@ Modules are told apart by where they really are, through links, never by the tex
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ __all__ = ["walk_code"]
 _DEEPEST = 30
 # Values in larger files are not looked for: they are data.
 _LARGEST_VALUES = 2 * 2**20
+# More are no tree of modules, but a circle or a flood of them.
+_MOST_VISITS = 2000
+# A reference that means something else for each caller; local values may hold such.
+_USES_CALL = re.compile(r"'(?:var|local|root|cwd)'")
 _LOCAL = ("./", "../", "/")
 
 
@@ -110,7 +115,7 @@ class _Walk:
             place = os.path.normpath(os.path.join(scope.folder, source))
             link = Link(folder, where, f'module "{call.name}"')
             self.add_links(place, link)
-            real = self.relative(os.path.realpath(place))
+            real = self.relative(self.reader.real(place))
             if real is None:
                 self.outside(source)
             elif depth < _DEEPEST and self.is_new(real, call, scope):
@@ -118,19 +123,27 @@ class _Walk:
                 self.visit(real, call, {"each": ["each", call.for_each]}, scope, depth + 1)
 
     def is_new(self, folder: str, call: ModuleCall, scope: ModuleScope) -> bool:
-        """Return whether a module was not yet visited with these arguments."""
-        names = {"each": ["each", call.for_each]}
-        shown = [
-            f"{name}={value}"
-            for name, one in sorted(call.arguments.items())
-            if (value := evaluate(one, scope, names)) is not None or isinstance(one, list)
-        ]
-        # What is not a plain text may still be an object of such: then it is told apart by how it is written.
-        key = (folder, repr([(text, call.arguments) for text in shown]) if call.arguments else "")
-        if key in self.seen or (folder == self.folder):
+        """Return whether a module was not yet visited from here with these arguments."""
+        if folder == self.folder or len(self.seen) > _MOST_VISITS:
+            return False
+        key = (folder, "" if self.is_alike(folder) else f"{scope.key}{call.arguments}{call.for_each}")
+        if key in self.seen:
             return False
         self.seen.add(key)
         return True
+
+    def is_alike(self, folder: str) -> bool:
+        """Return whether a module reads the same whoever calls it, and with whatever."""
+        known = self.reader.alike.get(folder)
+        if known is None:
+            code = [
+                self.reader.code(file) for name, file in self.reader.files(folder).items() if is_code(name)
+            ]
+            known = self.reader.alike[folder] = not any(
+                said.modules or any(_USES_CALL.search(str((one.arguments, one.names))) for one in said.reads)
+                for said in code
+            )
+        return known
 
     def scope(
         self,
@@ -154,6 +167,7 @@ class _Walk:
             caller=caller,
             names=names,
             root_values=self.root_values,
+            key="" if call is None or caller is None else f"{caller.key}{folder}{call.arguments}",
         )
 
     # --- Values of variables
@@ -172,7 +186,7 @@ class _Walk:
             if is_values(name) and (named is None or is_auto_loaded(name)) and ".secret." not in name:
                 yield file
         for path in named or ():
-            real = self.relative(os.path.realpath(path))
+            real = self.relative(self.reader.real(str(path)))
             if real is not None:
                 yield FolderFile(real, self.reader.tree.number(real))
 
@@ -216,7 +230,7 @@ class _Walk:
     def add_path(self, text: str, link: Link, *, is_hint: bool = False) -> None:
         place = os.path.normpath(os.path.join(f"{self.top}/{self.folder}", os.path.expanduser(text)))
         self.add_links(place, link)
-        real = self.relative(os.path.realpath(place))
+        real = self.relative(self.reader.real(place))
         if real is None:
             self.outside(text)
         elif real and not (is_hint and f"{self.folder}/".startswith(f"{real}/")):
@@ -228,7 +242,7 @@ class _Walk:
         rest = pattern[len(base) :].lstrip("/") if base else pattern
         place = os.path.normpath(os.path.join(f"{self.top}/{self.folder}", unescape(base)))
         self.add_links(place, link)
-        real = self.relative(os.path.realpath(place))
+        real = self.relative(self.reader.real(place))
         if real is None:
             self.outside(pattern)
         elif ".." in rest.split("/"):
@@ -238,13 +252,8 @@ class _Walk:
 
     def add_links(self, place: str, link: Link) -> None:
         """Add each link on the way to a place: whoever changes one changes what is read."""
-        parts = place.removeprefix(f"{self.top}/").split("/")
-        if not place.startswith(f"{self.top}/"):
-            return
-        for count in range(1, len(parts) + 1):
-            above = "/".join(parts[:count])
-            if os.path.islink(f"{self.top}/{above}"):
-                self.found.paths.setdefault(above, link)
+        for above in self.reader.links_to(place):
+            self.found.paths.setdefault(above, link)
 
     def add_linked_files(self, folder: str, files: Mapping[str, FolderFile]) -> None:
         for file in files.values():
@@ -294,7 +303,7 @@ class _Walk:
     def read_backend_config(self, path: str, scope: ModuleScope) -> dict[str, str]:
         from stackyard.sources.stacks.hcl import parse_values  # lazy: only where such a file is named
 
-        real = self.relative(os.path.realpath(path))
+        real = self.relative(self.reader.real(str(path)))
         if real is None:
             return {}
         file = FolderFile(real, self.reader.tree.number(real))

@@ -58,6 +58,13 @@ class WorkingTree:
             known = self._numbers[path] = self._find_number(path)
         return known
 
+    def is_tracked(self, path: Path) -> bool:
+        """Return whether git tracks a file, by its absolute path; False where that is not known."""
+        if self.index is None:
+            return False
+        # The file itself may be a link; git knows it by its own name.
+        return os.path.relpath(path.parent.resolve() / path.name, self.top) in self.index.files
+
     def list_changed(self) -> Iterator[tuple[str, str]]:
         """Return the tracked files that are not as the index has them, with their numbers now."""
         for path, tracked in (self.index.files if self.index is not None else {}).items():

@@ -24,8 +24,14 @@ KINDS = {
     "specs": "spec",
     "envs": "env",
     "manifests": "manifest",
+    "web": "stack",
 }
-FILES = [*SEED.items(), *FULL.items()]
+# Beside stacks there are files that no site has.
+STACKS = {
+    "stacks/web/stack.yaml": "after: [net, {stack: dns, outputs: [zone]}]\ntags: [web]\nengine: tofu\n",
+    "repository.yaml": "roots: [live]\nlayers: [net]\ndefaults: {protected: true}\n",
+}
+FILES = [*SEED.items(), *FULL.items(), *STACKS.items()]
 
 
 def entity_of(name: str) -> str:

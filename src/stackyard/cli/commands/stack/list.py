@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.commands.stack.selecting import run_selection
+from stackyard.cli.commands.stack.selecting import pause_collection, run_selection
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -60,17 +60,33 @@ def list_stacks(
     stackyard stack list --changed --base origin/main
     stackyard stack list --tag proxmox --layer 02-platforms
     """  # noqa: D301 - click reads the control character
+    choice = _Choice(is_changed or base is not None, base, tags, layer, is_ordered)
+    with pause_collection():
+        return _list(session, choice)
+
+
+class _Choice(NamedTuple):
+    """Which stacks to list, and how."""
+
+    is_changed: bool
+    base: str | None
+    tags: tuple[str, ...]
+    layer: str | None
+    is_ordered: bool
+
+
+def _list(session: Session, choice: _Choice) -> Result:
     from stackyard.sources.stacks.isolation import check_isolation  # lazy: only when this verb runs
     from stackyard.sources.stacks.repository import find_stacks  # lazy: as above
 
     repository = find_stacks()
-    if layer is not None and layer not in repository.layers:
+    if choice.layer is not None and choice.layer not in repository.layers:
         known = ", ".join(repository.layers) or "none"
-        raise UsageError(f"There is no layer `{layer}`; the layers are: {known}.")
-    selection = run_selection(session, repository, base) if is_changed or base is not None else None
+        raise UsageError(f"There is no layer `{choice.layer}`; the layers are: {known}.")
+    selection = run_selection(session, repository, choice.base) if choice.is_changed else None
     found = check_isolation(repository)
-    names = _choose(repository, selection, tags, layer)
-    if is_ordered:
+    names = _choose(repository, selection, choice.tags, choice.layer)
+    if choice.is_ordered:
         names = _sort(repository, names)
     repository.cache.save()
     rows = _documents(repository, selection, names)

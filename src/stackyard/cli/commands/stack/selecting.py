@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.cli.session import Session
     from stackyard.sources.stacks.repository import StackRepository
     from stackyard.sources.stacks.selection import Selection
 
-__all__ = ["run_selection"]
+__all__ = ["pause_collection", "run_selection"]
 
 
 def run_selection(session: Session, repository: StackRepository, base: str | None) -> Selection:
@@ -31,3 +35,17 @@ def _read_applied_commits(repository: StackRepository) -> dict[str, str]:
     from stackyard.path.stacks.source import StackSource  # lazy: as above
 
     return applied_commits(read_applied(StackSource(repository).store))
+
+
+@contextlib.contextmanager
+def pause_collection() -> Iterator[None]:
+    """Let no garbage be looked for: with thousands of stacks, nothing of what is read becomes any."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            # What is there now stays until the end: it need not be looked at for garbage either.
+            gc.freeze()
+            gc.enable()

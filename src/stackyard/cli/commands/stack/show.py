@@ -11,7 +11,6 @@ from stackyard.cli.completions import complete_stacks
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
-    from stackyard.base.errors import Location
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.stacks.facts import StackFacts
     from stackyard.sources.stacks.model import Stack, StackSettings
@@ -43,51 +42,51 @@ def show(name: str) -> Result:
     return Result(document=document, show=lambda writer: _show(writer, document))
 
 
-def _place(where: Location) -> str:
-    return str(where)
-
-
 def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> dict[str, Any]:
-    backend = facts.backend
     return {
         "name": stack.name,
         "path": stack.path,
         "layer": stack.layer,
         **_settings(stack.settings),
-        "before": sorted(
-            {
-                *stack.settings.before,
-                *(
-                    other.name
-                    for other in repository.stacks.values()
-                    if any(one.stack == stack.name for one in other.settings.after)
-                ),
-            }
-        ),
+        "before": _later(repository, stack),
+        **_code(facts),
+        "var_files": [_relative(repository, path) for path in facts.var_files],
+        "reads": sorted(facts.reads),
+        "outside": list(facts.outside),
+        "unresolved": [{"where": str(one.where), "text": one.text} for one in facts.unresolved],
+        "problems": [{"where": str(one.where), "text": one.text} for one in facts.problems],
+    }
+
+
+def _later(repository: StackRepository, stack: Stack) -> list[str]:
+    """Return the stacks that come after this one, whichever of the two says so."""
+    others = repository.stacks.values()
+    said = {other.name for other in others for one in other.settings.after if one.stack == stack.name}
+    return sorted({*stack.settings.before, *said})
+
+
+def _code(facts: StackFacts) -> dict[str, Any]:
+    backend = facts.backend
+    return {
         "backend": None
         if backend is None
-        else {"type": backend.type, "settings": dict(backend.settings), "where": _place(backend.where)},
+        else {"type": backend.type, "settings": dict(backend.settings), "where": str(backend.where)},
         "providers": dict(facts.providers),
         "modules": list(facts.modules),
-        "var_files": [_relative(repository, path) for path in facts.var_files],
         "variables": {
             name: {
                 "type": one.type,
                 "has_default": one.has_default,
                 "sensitive": one.sensitive,
-                "where": _place(one.where),
+                "where": str(one.where),
             }
             for name, one in facts.variables.items()
         },
         "outputs": list(facts.outputs),
-        "reads": sorted(facts.reads),
-        "outside": list(facts.outside),
-        "unresolved": [{"where": _place(one.where), "text": one.text} for one in facts.unresolved],
         "remote_states": [
-            {"name": one.name, "type": one.type, "settings": dict(one.settings), "where": _place(one.where)}
+            {"name": one.name, "type": one.type, "settings": dict(one.settings), "where": str(one.where)}
             for one in facts.remote_states
         ],
-        "problems": [{"where": _place(one.where), "text": one.text} for one in facts.problems],
     }
 
 

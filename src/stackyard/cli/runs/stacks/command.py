@@ -68,7 +68,8 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
             raise _CommandFailedError(end)
         return end
 
-    results = await schedule.walk(graph, work, parallel=values["jobs"] or _AT_ONCE)
+    with process.watch_ends():
+        results = await schedule.walk(graph, work, parallel=values["jobs"] or _AT_ONCE)
     ends = {name: _end_of(settled) for name, settled in results.settled.items()}
     return Result(
         document={"stacks": [_document(name, end) for name, end in ends.items()]},

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base import process
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, StackyardError, UsageError
 from stackyard.cli.confirmation import can_ask
 from stackyard.cli.result import Result
 from stackyard.cli.runs.plan import make_plan_request
+from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
-from stackyard.cli.runs.stacks.one import apply_stack, show_plan, stack_document
+from stackyard.cli.runs.stacks.one import show_plan, stack_document
 from stackyard.cli.runs.stacks.removed import destroy_all_removed
 from stackyard.cli.runs.stacks.selection import select_stacks
 from stackyard.cli.runs.target import allowances
@@ -144,7 +147,8 @@ async def _walk(
     at_once = command.values.get("jobs") or _AT_ONCE
     if can_ask(command.session) and not command.values.get("yes", True):
         at_once = 1
-    return await run_stacks(graph, work, parallel=at_once, emit=command.session.emit)
+    with process.watch_ends() if len(names) > at_once else contextlib.nullcontext():
+        return await run_stacks(graph, work, parallel=at_once, emit=command.session.emit)
 
 
 def _result(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import describe
-from stackyard.base.errors import ExitStatus, StackyardError, UsageError
+from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.apply import require_yes
 from stackyard.cli.runs.plan import make_plan_request, plan_document
+from stackyard.cli.runs.stacks.apply_one import AppliedStack, apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.selection import find_removed
 from stackyard.cli.runs.target import allowances
@@ -19,30 +16,20 @@ from stackyard.cli.views.changes import change_document, show_verdict
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action, Changes
 from stackyard.engine.tofu import PlanMode
-from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.path.plan import PlanRequest
-from stackyard.path.saved_plans import open_plan, save_plan
-from stackyard.path.stacks.apply import apply_stack_plan, record_stack
-from stackyard.path.stacks.files import StackFiles
-from stackyard.path.stacks.plan import load_stack_plan, make_stack_plan
-from stackyard.path.stacks.publish import is_published, publish_stack
-from stackyard.path.stacks.verify import verify_stack
-from stackyard.state.inside import EncryptedStateError
+from stackyard.path.saved_plans import save_plan
+from stackyard.path.stacks.plan import make_stack_plan
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
-    from stackyard.cli.runs.stacks.chosen import ChosenStack
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.engine.tofu import Applied
     from stackyard.path.stacks.plan import StackPlan
     from stackyard.path.stacks.run import StackRun
-    from stackyard.path.verify import GuestUp
 
 __all__ = [
-    "AppliedStack",
-    "apply_stack",
     "run_stack_apply",
     "run_stack_destroy",
     "run_stack_drift",
@@ -89,119 +76,6 @@ async def run_stack_destroy(session: Session, values: dict[str, Any]) -> Result:
     return _make_result(
         command, await apply_stack(command, await command.choose(values["target"]), plan_request)
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedStack:
-    """What became of a stack that was to be applied or destroyed.
-
-    Attributes:
-        run: The stack.
-        made: Its plan.
-        applied: What was changed; None where there was nothing to change, or only the plan was wanted.
-        up: Guests that were seen to be up.
-        down: What is wrong with guests that were not.
-        inventory: The file with the inventory, where there are hosts.
-        problem: Why the inventory was not written.
-    """
-
-    run: StackRun
-    made: StackPlan
-    applied: Applied | None = None
-    up: tuple[GuestUp, ...] = ()
-    down: tuple[StackyardError, ...] = ()
-    inventory: str | None = None
-    problem: StackyardError | None = None
-
-    @property
-    def is_well(self) -> bool:
-        """Whether everything that was changed is up and in the inventory."""
-        return not self.down and self.problem is None
-
-
-async def apply_stack(
-    command: StackCommand,
-    chosen: ChosenStack,
-    plan_request: PlanRequest,
-    *,
-    asking: asyncio.Lock | None = None,
-    is_acknowledged: bool = False,
-) -> AppliedStack:
-    """Plan a stack, ask, and apply exactly that plan.
-
-    Args:
-        command: The command.
-        chosen: The stack.
-        plan_request: What is asked of the plan.
-        asking: Held while a person is asked.
-        is_acknowledged: Whether the user named the stack as one that may be destroyed as a whole.
-
-    Raises:
-        GuardRefusedError: The plan is refused; nothing was changed.
-        DirtyCheckoutError: The files are those of no commit.
-        StackyardError: The engine, the store or the backend cannot be used.
-    """
-    values, is_destroying = command.values, plan_request.mode is PlanMode.DESTROY
-    verb = "plan" if values["dry_run"] else "destroy" if is_destroying else "apply"
-    async with (
-        chosen.run(verb, is_locked=not values["dry_run"]) as opened,
-        _open_plan(opened, plan_request, values.get("plan_file")) as (run, made),
-    ):
-        if values["dry_run"]:
-            return AppliedStack(run=run, made=made)
-        target = run.resolved.target
-        if is_acknowledged:
-            made = replace(made, verdict=made.verdict.permit_all(ALLOW_DESTROY))
-        made.verdict.raise_refusal(f"The destruction of {target}" if is_destroying else str(target))
-        commit = "" if is_destroying else await _require_clean(command, run)
-        applied = None
-        if not made.is_nothing:
-            if not values.get("plan_file") and not values["yes"]:
-                what = (
-                    f"Destroy everything in {target}?" if is_destroying else f"Apply this plan to {target}?"
-                )
-                async with asking or contextlib.nullcontext():
-                    await require_yes(command.session, run, made, what)
-            applied = await apply_stack_plan(run, made)
-        is_whole = not made.notes
-        if applied is not None or not is_destroying:
-            await record_stack(
-                run, is_applied=is_whole, commit=commit, is_destroyed=is_destroying and is_whole
-            )
-        ended = AppliedStack(run=run, made=made, applied=applied)
-        if not values.get("no_verify"):
-            ended = await _follow_up(ended)
-            chosen.note_failures([*ended.down, *([] if ended.problem is None else [ended.problem])])
-        return ended
-
-
-async def _follow_up(ended: AppliedStack) -> AppliedStack:
-    """Wait for the guests that were touched, and write the inventory.
-
-    A run before may have ended between its apply and that: where nothing is applied, it is done unless the
-    inventory is as the state has it.
-    """
-    run = ended.run
-    base, target = run.settings.base, run.resolved.target
-    if ended.applied is None and is_published(base, target, await run.read_state()):
-        return ended
-    up: tuple[GuestUp, ...] = ()
-    down: tuple[StackyardError, ...] = ()
-    if ended.made.binding.mode == PlanMode.NORMAL.value:
-        up, down = await verify_stack(run, ended.made)
-    if down:
-        # The inventory before stays: it names only guests that were seen to be up.
-        return replace(ended, up=up, down=down)
-    try:
-        seen = {one.key: one.addresses for one in up}
-        path = publish_stack(base, target, await run.read_state(), seen)
-    except EncryptedStateError:
-        # Only the engine can look into it.
-        return replace(ended, up=up, down=down)
-    except StackyardError as err:
-        # What was applied stays applied; a report that fails is a failure of its own.
-        return replace(ended, up=up, down=down, problem=err)
-    return replace(ended, up=up, down=down, inventory=None if path is None else str(path))
 
 
 def _make_result(command: StackCommand, ended: AppliedStack) -> Result:
@@ -255,36 +129,6 @@ def _refuse_guest_options(values: Mapping[str, Any]) -> None:
                 f"{option} is not for stacks: write `moved` and `import` blocks, or pass -replace=ADDRESS "
                 "behind `--`."
             )
-
-
-async def _require_clean(command: StackCommand, run: StackRun) -> str:
-    """Return the commit that is applied; refuse files that are those of none, unless the user permits it.
-
-    Raises:
-        DirtyCheckoutError: Some are not committed.
-        OutdatedCheckoutError: Some were changed on the default branch.
-    """
-    checkout = await command.checkout()
-    resolved = run.resolved
-    files = StackFiles(resolved.repository, resolved.stack)
-    if not command.values.get("is_dirty_allowed"):
-        checkout.require_clean(str(resolved.target), files)
-    return checkout.commit_of(files)
-
-
-@contextlib.asynccontextmanager
-async def _open_plan(
-    run: StackRun, plan_request: PlanRequest, plan_file: str | None
-) -> AsyncIterator[tuple[StackRun, StackPlan]]:
-    """Give the plan to apply, and the run with the key that opens it."""
-    if plan_file is None:
-        async with make_stack_plan(run, plan_request) as made:
-            yield run, made
-        return
-    saved = await asyncio.to_thread(open_plan, run, plan_file)
-    fitting = run if saved.key is None else run.with_key(saved.key)
-    async with load_stack_plan(fitting, saved, plan_request) as made:
-        yield fitting, made
 
 
 def stack_document(made: StackPlan) -> dict[str, Any]:

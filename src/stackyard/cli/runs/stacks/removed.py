@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
+from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import ChosenStack
-from stackyard.cli.runs.stacks.one import apply_stack
 from stackyard.cli.runs.target import allowances
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Permit
@@ -21,8 +21,8 @@ from stackyard.path.stacks.source import StackSource, split_workspace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackyard.cli.runs.stacks.apply_one import AppliedStack
     from stackyard.cli.runs.stacks.chosen import StackCommand
-    from stackyard.cli.runs.stacks.one import AppliedStack
     from stackyard.state.targets import TargetRecord
 
 __all__ = ["RemovedStackError", "destroy_all_removed", "destroy_removed"]

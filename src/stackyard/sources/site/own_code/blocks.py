@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.documents.jsontext import parse_json
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from stackyard.base.documents.hcltree import Node
 
 __all__ = ["CODE_SUFFIXES", "CodeBlock", "is_code", "read_blocks"]
 
@@ -63,11 +64,7 @@ def read_blocks(name: str, data: bytes) -> list[CodeBlock]:
 
 
 def _read_hcl(data: bytes) -> Iterator[CodeBlock]:
-    import tree_sitter_hcl  # lazy: only sites with code of their own need it
-    from tree_sitter import Language, Parser  # lazy: as above
-
-    root = Parser(Language(tree_sitter_hcl.language())).parse(data).root_node
-    for body in root.children:
+    for body in parse_tree(data).children:
         for node in body.children if body.type == "body" else ():
             if node.type == "block":
                 yield _hcl_block(node)

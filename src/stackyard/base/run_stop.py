@@ -9,10 +9,10 @@ import weakref
 
 from stackyard.base import events
 
-__all__ = ["stop_run"]
+__all__ = ["find_stop_reason", "stop_run"]
 
-# The loops of runs that were asked to stop.
-_stopped: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+# The loops of runs that were asked to stop, and why.
+_stopped: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, str] = weakref.WeakKeyDictionary()
 
 
 def stop_run(reason: str, emit: events.Emit) -> None:
@@ -26,5 +26,10 @@ def stop_run(reason: str, emit: events.Emit) -> None:
     loop = asyncio.get_running_loop()
     # A run holds several leases, and loses all of them with its store. A second signal would stop it at once.
     if loop not in _stopped:
-        _stopped.add(loop)
+        _stopped[loop] = reason
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def find_stop_reason() -> str | None:
+    """Return why the run of this loop stops itself; None if nothing but a signal stops it."""
+    return _stopped.get(asyncio.get_running_loop())
