@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,12 @@ from stackyard.engine.version import Flavour
 from stackyard.guard import Verdict, inspect
 from stackyard.path.planfile import Binding, PlanFile, is_encrypted, open_encrypted
 from stackyard.path.run import EmptyInputError
+from stackyard.path.stacks.inputs import list_texts
 from stackyard.path.stacks.visibility import require_visible_stack
 from stackyard.state.inside import EncryptedStateError, read_view
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from stackyard.engine.tofu import PlanMode
@@ -95,6 +97,7 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
             ended = await tofu.plan(workdir, path, options=options, emit=run.emit)
             is_empty = ended.outcome is tofu.PlanOutcome.NO_CHANGES and not plan_request.unchanged
             document = None if is_empty else await _read_plan(run, workdir, path)
+        run = _with_former_secrets(run, data)
         changes = _changes_of(run, document)
         await require_visible_stack(run, data, changes, plan_request.mode)
         yield StackPlan(
@@ -117,7 +120,9 @@ async def load_stack_plan(
         PlanMovedError: Something that it was made for has moved.
         TofuError: The engine cannot read it.
     """
-    now = make_stack_binding(run, plan_request.mode, await run.read_state())
+    data = await run.read_state()
+    now = make_stack_binding(run, plan_request.mode, data)
+    run = _with_former_secrets(run, data)
     # What was passed on is in the plan: nobody passes it on again.
     saved.binding.require(replace(now, arguments=saved.binding.arguments))
     with open_plan_place() as place:
@@ -185,6 +190,28 @@ def _read_archive(run: StackRun, path: Path) -> Mapping[str, Any] | None:
     data = open_encrypted(content, run.key) if is_encrypted(content) else content
     schemas = {} if run.served is None else run.served.schemas
     return None if data is None else read_archive(data, schemas)
+
+
+def _with_former_secrets(run: StackRun, data: bytes | None) -> StackRun:
+    """Return a run that also hides what the state has as sensitive: the files may say otherwise by now."""
+    redactor = run.workdir.redactor.with_secrets(_list_sensitive(data))
+    return replace(run, workdir=replace(run.workdir, redactor=redactor))
+
+
+def _list_sensitive(data: bytes | None) -> Iterator[str]:
+    try:
+        instances = read_view(data).instances.values() if data is not None else ()
+    except EncryptedStateError:
+        return
+    for one in instances:
+        for path in one.sensitive:
+            value: Any = one.attributes
+            for step in path:
+                is_there = isinstance(value, Mapping | list) and (
+                    step in value if isinstance(value, Mapping) else step in range(len(value))
+                )
+                value = value[step] if is_there else None
+            yield from list_texts(value)
 
 
 def _changes_of(run: StackRun, document: Mapping[str, Any] | None) -> Changes:

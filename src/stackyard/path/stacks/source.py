@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stackyard.base.dag import Graph
-    from stackyard.base.diagnostics import Diagnostics
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
     from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.facts import StackFacts
+    from stackyard.sources.stacks.isolation import Isolation
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
     from stackyard.sources.stacks.var_files import StackVarFiles
@@ -214,7 +214,7 @@ class StackSource:
         """
         return self.repository.graph()
 
-    def check_isolation(self) -> Diagnostics:
+    def check_isolation(self) -> Isolation:
         """Return what is wrong with where stacks keep their states, and with whose states they read."""
         return check_isolation(self.repository)
 

@@ -91,7 +91,9 @@ def _as_model(guest: StateGuest) -> Guest:
     if guest.kind == "container":
         hostname = _first(values.get("initialization")).get("hostname")
         cards = tuple(values.get("network_interface") or ())
-        verify = Verify(address=bool(cards))
+        # Nothing in one that Proxmox does not manage asks for an address.
+        is_managed = _first(values.get("operating_system")).get("type") != "unmanaged"
+        verify = Verify(address=bool(cards) and is_managed)
         own = {"name": hostname or guest.address, "nics": cards, "verify": verify}
         return Container.model_construct(None, **{**common, **own})
     said = _first(values.get("agent"))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.base.diagnostics import Diagnostics, Kind, Severity
+from stackyard.base.diagnostics import Diagnostic, Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.reads import read_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["check_isolation", "state_identity"]
+__all__ = ["Isolation", "check_isolation", "state_identity"]
 
 SHARED_STATE = Kind(
     code="E-STACK-SHARED-STATE",
@@ -82,9 +83,37 @@ def state_identity(kind: str, settings: Mapping[str, str], folder: str) -> str |
     return f"{'cloud' if kind == 'remote' else kind} {sorted(parts.items())}"
 
 
-def check_isolation(repository: StackRepository) -> Diagnostics:
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What is wrong with where stacks keep their states, and with whose states they read.
+
+    Attributes:
+        found: Every finding.
+        by_stack: By the name of a stack, the findings about it; those without any are left out.
+    """
+
+    found: Diagnostics = field(default_factory=Diagnostics)
+    by_stack: dict[str, Diagnostics] = field(default_factory=dict)
+
+    def add(self, names: Iterable[str], finding: Diagnostic) -> None:
+        """Add a finding about some stacks."""
+        self.found.extend([finding])
+        for name in names:
+            self.by_stack.setdefault(name, Diagnostics()).extend([finding])
+
+    def require(self, name: str) -> None:
+        """Refuse to work on a stack that is not apart from the others.
+
+        Raises:
+            InvalidInputError: It is not; the error carries every finding about it.
+        """
+        if name in self.by_stack:
+            self.by_stack[name].raise_errors(f"The state of stack:{name}")
+
+
+def check_isolation(repository: StackRepository) -> Isolation:
     """Return every finding about states that stacks share, read or keep in odd places."""
-    found = Diagnostics()
+    found = Isolation()
     owners: dict[str, list[tuple[Stack, Location]]] = {}
     reads = {name: read_stack(repository, stack) for name, stack in repository.stacks.items()}
     for name, one in reads.items():
@@ -101,26 +130,28 @@ def check_isolation(repository: StackRepository) -> Diagnostics:
         if len(same) > 1:
             names = " and ".join(f"`{stack.name}` ({where})" for stack, where in same)
             detail = f"The stacks {names} have the same backend and key."
-            found.add(SHARED_STATE, detail, same[0][1], also=tuple(where for _, where in same[1:]))
+            also = tuple(where for _, where in same[1:])
+            finding = Diagnostic(kind=SHARED_STATE, detail=detail, where=same[0][1], also=also)
+            found.add((stack.name for stack, _ in same), finding)
     _check_remote_states(repository, reads, owners, found)
     return found
 
 
 def _check_key(
-    stack: Stack, kind: str, settings: Mapping[str, str], where: Location, found: Diagnostics
+    stack: Stack, kind: str, settings: Mapping[str, str], where: Location, found: Isolation
 ) -> None:
     key = settings.get(_KEYS.get(kind, ""))
     parent = stack.name.rpartition("/")[0]
     if key is not None and parent and not f"/{key.strip('/')}/".replace("//", "/").count(f"/{parent}/"):
         detail = f"The key `{key}` of the stack `{stack.name}` is not below `{parent}/`."
-        found.add(FOREIGN_KEY, detail, where)
+        found.add((stack.name,), Diagnostic(kind=FOREIGN_KEY, detail=detail, where=where))
 
 
 def _check_remote_states(
     repository: StackRepository,
     reads: Mapping[str, object],
     owners: Mapping[str, list[tuple[Stack, Location]]],
-    found: Diagnostics,
+    found: Isolation,
 ) -> None:
     for name, one in reads.items():
         stack = repository.stacks[name]
@@ -133,4 +164,6 @@ def _check_remote_states(
                         f"The stack `{name}` reads the state of `{other.name}` ({place}) with "
                         f"`data.terraform_remote_state.{data}`, and does not name it in `after`."
                     )
-                    found.add(UNDECLARED_READ, detail, Location(path, line), also=(place,))
+                    where = Location(path, line)
+                    finding = Diagnostic(kind=UNDECLARED_READ, detail=detail, where=where, also=(place,))
+                    found.add((name,), finding)

@@ -84,7 +84,7 @@ def _list(session: Session, choice: _Choice) -> Result:
         known = ", ".join(repository.layers) or "none"
         raise UsageError(f"There is no layer `{choice.layer}`; the layers are: {known}.")
     selection = run_selection(session, repository, choice.base) if choice.is_changed else None
-    found = check_isolation(repository)
+    found = check_isolation(repository).found
     names = _choose(repository, selection, choice.tags, choice.layer)
     if choice.is_ordered:
         names = _sort(repository, names)

@@ -48,7 +48,8 @@ class StackCommand:
         self.arguments = read_arguments(values.get("engine_words", ()))
         self._checkout: Checkout | None = None
         warn_of_unstored_states(self.store.base, session)
-        for finding in self.source.check_isolation().warnings:
+        self.isolation = self.source.check_isolation()
+        for finding in self.isolation.found.warnings:
             session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=finding.detail))
 
     def settings(self) -> RunSettings:
@@ -105,8 +106,12 @@ class ChosenStack:
             verb: What is done.
             is_locked: Whether the stack is locked for the length of the block.
             is_recorded: Whether the run gets a record of its own.
+
+        Raises:
+            InvalidInputError: The stack shares its state with another one.
         """
         command = self._command
+        command.isolation.require(self.resolved.stack.name)
         async with contextlib.AsyncExitStack() as stack:
             emit = command.session.emit
             if is_recorded:
