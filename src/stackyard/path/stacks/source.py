@@ -183,7 +183,7 @@ class StackSource:
             facts=facts,
             values=values,
             backend=backend,
-            redactor=Redactor([*values.secrets, *secret_values(environment)]),
+            redactor=Redactor([*values.secrets, *secret_values(environment, stack.folder)]),
             environment=environment,
             cli_config=find_cli_config(),
             arguments=arguments or PassedArguments(),

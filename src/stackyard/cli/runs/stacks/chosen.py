@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
+from stackyard.base.diagnostics import Diagnostics
 from stackyard.cli.runs.target import repeat_with_permits, settings_of
 from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.guard import GuardRefusedError
@@ -16,6 +18,7 @@ from stackyard.path.stacks.dependencies import read_inputs
 from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import KIND, StackSource, split_workspace
+from stackyard.sources.stacks.isolation import SHARED_STATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -46,7 +49,8 @@ class StackCommand:
         self.arguments = read_arguments(values.get("engine_words", ()))
         self._checkout: Checkout | None = None
         warn_of_unstored_states(self.store.base, session)
-        for finding in self.source.check_isolation().warnings:
+        self._isolation = self.source.check_isolation()
+        for finding in self._isolation.warnings:
             session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=finding.detail))
 
     def settings(self) -> RunSettings:
@@ -59,6 +63,20 @@ class StackCommand:
             self._checkout = await read_checkout(self.source.repository.tree)
         return self._checkout
 
+    def _require_isolation(self, name: str) -> None:
+        """Refuse a stack whose state is also that of another one, or that reads one without saying so.
+
+        Raises:
+            InvalidInputError: With every finding.
+        """
+        stack, top = self.source.require(name), Path(self.source.repository.tree.top)
+        found = Diagnostics()
+        for one in self._isolation.errors:
+            places = [one.where, *one.also] if one.kind is SHARED_STATE else [one.where]
+            if any(place is not None and (top / place.path).parent == stack.folder for place in places):
+                found.add(one.kind, one.detail, one.where, also=one.also)
+        found.raise_errors(f"{KIND}:{name}")
+
     async def choose(self, named: str) -> ChosenStack:
         """Return a stack, as `NAME` or `NAME@WORKSPACE`.
 
@@ -67,6 +85,7 @@ class StackCommand:
             InvalidInputError: Something is wrong with its files.
         """
         name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
+        self._require_isolation(name)
         return ChosenStack(self, await self.source.resolve(name, workspace, self.arguments))
 
 
