@@ -10,6 +10,9 @@ from textwrap import dedent
 from typing import Any
 
 from tests.support.cli import Ended, stackyard
+from tests.support.engine import find_real
+
+from stackyard.engine.version import Flavour
 
 __all__ = ["StackRepo", "make_repo"]
 
@@ -73,9 +76,14 @@ class StackRepo:
 
 
 def make_repo(folder: Path, files: Mapping[str, str], *, env: Mapping[str, str] | None = None) -> StackRepo:
-    """Make a repository with files, committed on `main`."""
+    """Make a repository with files, committed on `main`; its stacks are run with OpenTofu.
+
+    A test has a HOME of its own, in which no OpenTofu is found: a terraform on PATH would be used.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    repo = StackRepo(root=folder, env=dict(env or {}))
+    tofu = find_real(Flavour.TOFU)
+    chosen = {} if isinstance(tofu, str) else {"STACKYARD_TOFU": str(tofu.path)}
+    repo = StackRepo(root=folder, env={**chosen, **(env or {})})
     repo.git("init", "-q", "-b", "main")
     repo.write({".gitignore": ".stackyard/\n*.tfstate*\n.terraform/\n", **files})
     repo.commit("begin")

@@ -243,7 +243,7 @@ def keep_errored_state(workdir: Workdir, dumped: bytes | None) -> Path | None:
     if path is not None:
         with contextlib.suppress(OSError):
             os.chmod(path, files.PRIVATE)
-        return path
+        return _move_to_data(workdir, path)
     if dumped is None:
         return None
     for folder in _folders_to_keep_in(workdir):
@@ -254,8 +254,26 @@ def keep_errored_state(workdir: Workdir, dumped: bytes | None) -> Path | None:
     return None
 
 
+def _move_to_data(workdir: Workdir, path: Path) -> Path:
+    """Move a left-over state out of a folder that is the user's own; return where it is now.
+
+    There it could be committed, and the next run in another workspace would take it for its own.
+    """
+    if workdir.data_dir is None or path.parent != workdir.folder:
+        return path
+    target = workdir.data_folder / ERRORED_STATE
+    with contextlib.suppress(FileError, OSError):
+        directories.ensure_private(target.parent)
+        # They may be on two file systems; the first is removed when the second is whole.
+        files.replace_file(target, path.read_bytes())
+        path.unlink()
+        return target
+    return path
+
+
 def _folders_to_keep_in(workdir: Workdir) -> Iterator[Path]:
-    yield workdir.folder
+    if workdir.data_dir is None:
+        yield workdir.folder
     yield workdir.data_folder
     # Made only when the others refused; it is private, and it stays.
     with contextlib.suppress(OSError):

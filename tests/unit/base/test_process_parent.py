@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_the_program_may_save_its_work_when_we_are_killed(tmp_path: Path) -> Non
 
 MANY = """
     with process.watch_ends():
-        script = "trap 'echo saved >> {place}; exit' TERM; echo $$; {work}"
+        script = "trap 'echo stopping; echo saved >> {place}; exit' TERM; echo $$; {work}"
         await asyncio.gather(*(process.run(command(script), said) for _ in range(3)))
 """
 
@@ -107,6 +108,21 @@ def test_a_watched_block_leaves_no_process_and_starts_nothing_but_the_program() 
     said = run_python(script(body))
     assert "launcher" not in said
     assert said.endswith("\n\n")
+
+
+def test_watched_blocks_that_overlap_end_no_program_of_each_other() -> None:
+    async def one(script: str) -> int:
+        with process.watch_ends():
+            return (await process.run(shell(script), check=False)).returncode
+
+    async def both(folder: str) -> list[int]:
+        # The first ends while the second, which began later, still works.
+        short = asyncio.create_task(one(f"until [ -e {folder}/began ]; do sleep 0.01; done"))
+        await asyncio.sleep(0)
+        return await asyncio.gather(short, one(f"touch {folder}/began; sleep 0.3; exit 7"))
+
+    with tempfile.TemporaryDirectory() as folder:
+        assert asyncio.run(both(folder)) == [0, 7]
 
 
 @pytest.mark.parametrize("argv", [("stackyard-no-such-program",), ("/etc/passwd",), ("true",)])

@@ -266,7 +266,8 @@ def _start_watched(
     started = _popen(command, command.argv, program, inherited)
     lower_limit(started.pid)
     # One that cannot be watched runs all the same; only a kill of ours would not end it.
-    watch.add(started.pid)
+    pipes = [pipe.fileno() for pipe in (started.stdout, started.stderr) if pipe is not None]
+    watch.add(started.pid, pipes)
     return started
 
 

@@ -2,7 +2,8 @@
 
 The launcher is a start of Python for each program, which is nothing beside an OpenTofu and too much beside
 a thousand short programs. In a block of `watch_ends` programs are started directly, and a descriptor of each
-is given to one small process, which asks them to stop if we are killed.
+is given to one small process, which asks them to stop if we are killed, and reads what they still write: with
+a launcher they would be killed by their first line, before they have saved their work.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["EndWatch", "find_watch", "watch_ends"]
 
@@ -28,6 +29,7 @@ _PATIENCE_S = 5.0
 _NEEDED = (signal.SIGINT, signal.SIGTERM)
 
 _current: EndWatch | None = None
+_blocks = 0
 
 
 class EndWatch:
@@ -47,14 +49,19 @@ class EndWatch:
                 pass_fds=(theirs.fileno(),),
             )
 
-    def add(self, pid: int) -> bool:
-        """Watch a program that was just started; return whether that is so."""
+    def add(self, pid: int, pipes: Sequence[int]) -> bool:
+        """Watch a program that was just started; return whether that is so.
+
+        Args:
+            pid: The program.
+            pipes: Our ends of what it writes to, which are read on when we have been killed.
+        """
         try:
             number = os.pidfd_open(pid)
         except OSError:
             return False
         try:
-            socket.send_fds(self._link, [b"+"], [number])
+            socket.send_fds(self._link, [b"+"], [number, *pipes])
         except OSError:
             return False
         finally:
@@ -78,23 +85,23 @@ def find_watch() -> EndWatch | None:
 
 @contextlib.contextmanager
 def watch_ends() -> Iterator[None]:
-    """Have the programs that are started in the block end with us without a launcher for each."""
-    global _current
-    if _current is not None or sys.platform != "linux" or not os.access(sys.executable, os.X_OK):
-        yield
-        return
-    try:
-        watch = EndWatch()
-    except OSError:
+    """Have the programs that are started in the block end with us without a launcher for each.
+
+    Blocks that overlap share the process: it ends with the last of them.
+    """
+    global _current, _blocks
+    if _current is None and sys.platform == "linux" and os.access(sys.executable, os.X_OK):
         # Without it each program has its launcher.
-        yield
-        return
-    _current = watch
+        with contextlib.suppress(OSError):
+            _current = EndWatch()
+    _blocks += 1
     try:
         yield
     finally:
-        _current = None
-        watch.close()
+        _blocks -= 1
+        if _blocks == 0 and _current is not None:
+            _current.close()
+            _current = None
 
 
 def _are_signals_heard() -> bool:

@@ -72,10 +72,11 @@ async def adopt_state(run: StackRun) -> MovedState:
             await asyncio.to_thread(run.lock.store, data)
     changed = write_backend(stack.folder, _OURS)
     kept = backend.label
-    if backend.path is not None and backend.path.exists():
+    path = backend.path or _find_leftover(stack.folder, data)
+    if path is not None and path.exists():
         # The engine would offer to copy it, and a person might take it for the state.
-        aside = backend.path.with_name(backend.path.name + _KEPT)
-        os.replace(backend.path, aside)
+        aside = path.with_name(path.name + _KEPT)
+        os.replace(path, aside)
         kept = str(aside)
     return MovedState(
         resources=None if data is None else read_snapshot(data).resources,
@@ -112,6 +113,18 @@ async def leave_store(run: StackRun) -> MovedState:
         changed=changed,
         kept=run.settings.store.label,
     )
+
+
+def _find_leftover(folder: Path, stored: bytes | None) -> Path | None:
+    """Return the file of a stack that was moved before, by a run that was killed before it put it aside."""
+    path = folder / _STATE_FILE
+    if stored is None or not path.is_file():
+        return None
+    try:
+        left, now = read_snapshot(path.read_bytes()), read_snapshot(stored)
+    except ValueError:
+        return None
+    return path if left.lineage == now.lineage and left.serial <= now.serial else None
 
 
 def _require_older(present: bytes | None, new: bytes) -> None:

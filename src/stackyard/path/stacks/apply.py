@@ -7,7 +7,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
-from stackyard.base import events
+from stackyard.base import events, process
 from stackyard.engine import tofu
 from stackyard.state.targets import TargetRecord
 
@@ -28,7 +28,8 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
     """
     target = run.resolved.target
     await record_stack(run, is_applied=False)
-    with events.step(run.emit, f"apply {target}", f"Applying {target}"):
+    # If we are killed, the engine must live long enough to store what it has made.
+    with process.watch_ends(), events.step(run.emit, f"apply {target}", f"Applying {target}"):
         applied = await tofu.apply(
             made.workdir, made.path, parallelism=run.settings.parallelism, emit=run.emit
         )

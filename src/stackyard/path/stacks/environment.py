@@ -41,12 +41,26 @@ def engine_environment(session: Mapping[str, str] | None = None) -> dict[str, st
     }
 
 
-def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values whose names say that they must not be shown."""
+def secret_values(environment: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Return the values whose names say that they must not be shown.
+
+    A word that is also part of the paths that every command line has (the user `stackyard` of a bucket) is
+    left out: it is no secret, and no program could be started.
+
+    Args:
+        environment: The environment.
+        folder: The folder of the stack.
+    """
+    paths = (str(folder), str(directories.cache_folder()), os.environ.get("PATH", ""))
+    known = "\n".join((*paths, os.environ.get("STACKYARD_TOFU", "")))
     return tuple(
         value
         for name, value in environment.items()
-        if _SECRET_NAME.search(name.upper()) and len(value) >= _SHORTEST_SECRET and not os.path.exists(value)
+        if _SECRET_NAME.search(name.upper())
+        and not name.upper().endswith("_ID")
+        and len(value) >= _SHORTEST_SECRET
+        and value not in known
+        and not os.path.exists(value)
     )
 
 

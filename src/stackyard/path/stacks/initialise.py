@@ -30,6 +30,7 @@ __all__ = ["initialise"]
 
 _LOCK_FILE = ".terraform.lock.hcl"
 _STAMP = "initialised"
+_BACKEND_RECORD = "terraform.tfstate"
 _BUILT_IN = "terraform.io/builtin/"
 _READY = ".ready"
 
@@ -48,6 +49,8 @@ async def initialise(
     if _read(stamp) == wanted:
         return
     directories.ensure_private(workdir.data_folder)
+    # Which backend there was before: an engine that finds one, and none in the code, asks to move the state.
+    (workdir.data_folder / _BACKEND_RECORD).unlink(missing_ok=True)
     cache = plugin_cache(workdir.environment)
     workdir = _with_cache(workdir, cache)
     options = tofu.InitOptions(backend_config=resolved.stack.settings.backend_config, reconfigure=True)

@@ -191,7 +191,7 @@ class StackSource:
             facts=facts,
             values=values,
             backend=backend,
-            redactor=Redactor([*values.secrets, *passed.secrets, *secret_values(environment)]),
+            redactor=Redactor([*values.secrets, *passed.secrets, *secret_values(environment, stack.folder)]),
             environment=environment,
             cli_config=find_cli_config(),
             arguments=passed,

@@ -1,0 +1,86 @@
+"""Runs on stacks that are killed without a warning: the next one completes, and nothing is there twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.path_kills import children_of
+from tests.support.processes import PATIENCE_S, Watched
+from tests.support.stack_repo import StackRepo, make_repo
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+TARGET = "stack:onprem/a"
+FOLDER = "stacks/onprem/a"
+# `first` is made and stored before `slow` begins; that waits until it is let go.
+_MAIN = """
+    resource "terraform_data" "first" {
+      provisioner "local-exec" { command = "echo made >> ${path.module}/../../../first.log" }
+    }
+    resource "terraform_data" "slow" {
+      depends_on = [terraform_data.first]
+      provisioner "local-exec" {
+        command = "cd ${path.module}/../../.. && touch started && until [ -e go ]; do sleep 0.05; done"
+      }
+    }
+"""
+_BACKENDS = {"store": 'terraform {\n  backend "http" {}\n}\n', "local": ""}
+
+
+def _repo(folder: Path, backend: str) -> StackRepo:
+    files = {f"{FOLDER}/main.tf": _MAIN, f"{FOLDER}/backend.tf": _BACKENDS[backend]}
+    repo = make_repo(folder, {name: text for name, text in files.items() if text})
+    repo.write({".git/info/exclude": "started\ngo\nfirst.log\n"})
+    return repo
+
+
+def _start(repo: StackRepo, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "stackyard", *words],
+        cwd=repo.root,
+        env={**os.environ, **repo.env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _await(path: Path) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} does not come"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("who", ["the program", "the engine", "both"])
+@pytest.mark.parametrize("backend", list(_BACKENDS))
+def test_an_apply_that_is_killed_at_work_is_completed_by_the_next(
+    tmp_path: Path, backend: str, who: str
+) -> None:
+    repo = _repo(tmp_path, backend)
+    program = _start(repo, "apply", TARGET, "--yes")
+    _await(tmp_path / "started")
+    engines = list(children_of(program.pid, "tofu"))
+    assert engines
+    if who != "the engine":
+        program.kill()
+    if who != "the program":
+        for pid in engines:
+            os.kill(pid, signal.SIGKILL)
+    for pid in engines:
+        with Watched(pid) as engine:
+            assert engine.has_ended(), "the engine lives on"
+    program.wait(PATIENCE_S)
+    (tmp_path / "go").touch()
+    again = repo.json("apply", TARGET, "--lock-wait", "30", "--allow-destroy", "terraform_data.slow")
+    assert again["applied"]["add"] >= 1
+    assert repo.actions(TARGET) == {}
+    if who == "the program":
+        # The engine had time to store what it made, so that it is not made again.
+        assert (tmp_path / "first.log").read_text() == "made\n"
