@@ -88,6 +88,28 @@ def test_a_failed_stack_skips_only_its_dependents(tmp_path: Path) -> None:
     assert skipped["waiting_for"] == ["stack:bad"]
 
 
+def test_a_stack_that_is_not_valid_fails_and_skips_only_its_dependents(tmp_path: Path) -> None:
+    repo = make_repo(
+        tmp_path,
+        {
+            "stacks/bad/main.tf": _data("x"),
+            "stacks/bad/stack.yaml": "afer: [other]\n",
+            "stacks/next/main.tf": _data("x"),
+            "stacks/next/stack.yaml": "after: [bad]\n",
+            "stacks/other/main.tf": _data("x"),
+        },
+    )
+    planned = repo.json("plan", "--all", status=1)
+    assert _statuses(planned) == {"bad": "failed", "next": "planned", "other": "planned"}
+    shown = repo.run("apply", "--all", status=1)
+    assert "stacks/bad/stack.yaml:1:1: `afer` is not known here." in shown.stdout
+    assert _statuses(repo.json("apply", "--all", status=1)) == {
+        "bad": "failed",
+        "next": "skipped",
+        "other": "unchanged",
+    }
+
+
 def test_stacks_are_destroyed_in_reverse(tmp_path: Path) -> None:
     repo = _layers(tmp_path)
     repo.run("apply", "--all")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.dag import Graph
 from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.redaction import Redactor
 from stackyard.path.stacks.arguments import PassedArguments
@@ -32,7 +33,6 @@ from stackyard.sources.stacks.var_files import find_var_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackyard.base.dag import Graph
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
@@ -206,12 +206,21 @@ class StackSource:
         return await source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
 
     def graph(self) -> Graph[str]:
-        """Return the order of the stacks.
+        """Return the order of the stacks, those that are not valid included: what comes after one waits.
 
         Raises:
             CycleError: They depend on each other in a circle.
         """
-        return self.repository.graph()
+        graph, broken = self.repository.graph(), self.repository.broken
+        if not broken:
+            return graph
+        waiting = [
+            (name, one.stack)
+            for name, stack in self.repository.stacks.items()
+            for one in stack.settings.after
+            if one.stack in broken
+        ]
+        return Graph.build([*graph.nodes, *broken], [*graph.edges, *waiting])
 
     def check_isolation(self) -> Diagnostics:
         """Return what is wrong with where stacks keep their states, and with whose states they read."""

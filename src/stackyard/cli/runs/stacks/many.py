@@ -244,7 +244,8 @@ def _show(
 def _show_error(writer: TextWriter, name: str, error: StackyardError) -> None:
     writer.line(f"stack:{name}: {error.summary}: {error.detail}", style="red")
     for finding in error.diagnostics:
-        writer.line(f"  {finding.detail}", style="red")
+        place = "" if finding.where is None else f"{finding.where}: "
+        writer.line(f"  {place}{finding.detail}", style="red")
     if error.remedy:
         writer.line(f"  {error.remedy}")
 
