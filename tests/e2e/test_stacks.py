@@ -59,6 +59,15 @@ def test_a_stack_is_planned_applied_and_destroyed_with_each_resource_by_name(tmp
     }
 
 
+def test_a_value_that_is_passed_on_wins_over_that_of_a_file_when_the_plan_is_applied(tmp_path: Path) -> None:
+    repo = _repo(tmp_path)
+    repo.run("apply", "stack:onprem/a", "--", "-var=greeting=good day")
+    assert repo.run("output", "stack:onprem/a", "--raw", "said").stdout == "good day"
+    repo.run("plan", "stack:onprem/a", "--out", "plan.bin", "--", "-var=greeting=good night")
+    repo.run("apply", "stack:onprem/a", "--plan", "plan.bin")
+    assert repo.run("output", "stack:onprem/a", "--raw", "said").stdout == "good night"
+
+
 @pytest.mark.parametrize(
     "backend", [_OURS, "", 'terraform {\n  backend "local" { path = "own.tfstate" }\n}\n']
 )

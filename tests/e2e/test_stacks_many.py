@@ -88,15 +88,50 @@ def test_a_failed_stack_skips_only_its_dependents(tmp_path: Path) -> None:
     assert skipped["waiting_for"] == ["stack:bad"]
 
 
+def test_a_stack_that_is_not_valid_fails_and_skips_only_its_dependents(tmp_path: Path) -> None:
+    repo = make_repo(
+        tmp_path,
+        {
+            "stacks/bad/main.tf": _data("x"),
+            "stacks/bad/stack.yaml": "afer: [other]\n",
+            "stacks/next/main.tf": _data("x"),
+            "stacks/next/stack.yaml": "after: [bad]\n",
+            "stacks/other/main.tf": _data("x"),
+        },
+    )
+    planned = repo.json("plan", "--all", status=1)
+    assert _statuses(planned) == {"bad": "failed", "next": "planned", "other": "planned"}
+    shown = repo.run("apply", "--all", status=1)
+    assert "stacks/bad/stack.yaml:1:1: `afer` is not known here." in shown.stdout
+    assert _statuses(repo.json("apply", "--all", status=1)) == {
+        "bad": "failed",
+        "next": "skipped",
+        "other": "unchanged",
+    }
+
+
 def test_stacks_are_destroyed_in_reverse(tmp_path: Path) -> None:
     repo = _layers(tmp_path)
     repo.run("apply", "--all")
-    repo.run("destroy", "--all", status=3)
+    repo.run("destroy", "--all", status=1)
     names = "terraform_data.bridge,terraform_data.node,terraform_data.pihole"
     gone = repo.json("destroy", "--all", "--allow-destroy", names)
     assert set(_statuses(gone).values()) == {"applied"}
     ran = [run["target"] for run in repo.json("runs", "list")["runs"] if run["verb"] == "destroy"]
     assert ran[0] == "stack:01-hypervisors/srv01"
+    again = repo.json("destroy", "--all", "--allow-destroy", names)
+    assert set(_statuses(again).values()) == {"unchanged"}
+
+
+def test_what_is_left_is_destroyed_with_values_in_place_of_outputs_that_are_gone(tmp_path: Path) -> None:
+    repo = _layers(tmp_path)
+    repo.run("apply", "--all")
+    repo.run("destroy", "stack:01-hypervisors/srv01", "--allow-destroy", "terraform_data.bridge")
+    left = ("destroy", "stack:02-platforms/k8s-prod", "--allow-destroy", "terraform_data.node")
+    waiting = repo.json(*left, status=1)["error"]
+    assert waiting["code"] == "E-STACK-WAITING"
+    assert "-var=NAME=VALUE" in waiting["remedy"]
+    assert repo.json(*left, "--", "-var=bridge=vmbr0")["applied"]["remove"] == 1
 
 
 def test_a_stack_whose_folder_is_gone_is_named_and_destroyed_from_its_last_commit(tmp_path: Path) -> None:
@@ -109,7 +144,7 @@ def test_a_stack_whose_folder_is_gone_is_named_and_destroyed_from_its_last_commi
     # Not without its name.
     listed = repo.json("stack", "list", "--changed")["stacks"]
     assert [(one["name"], one["state"]) for one in listed] == [("03-legacy/pihole", "removed")]
-    refused = repo.json("apply", "--changed", status=3)
+    refused = repo.json("apply", "--changed", status=1)
     assert [one["target"] for one in refused["removed"]] == ["stack:03-legacy/pihole"]
     gone = repo.json("apply", "--changed", "--allow-destroy", "stack:03-legacy/pihole")
     assert _statuses(gone)["03-legacy/pihole"] == "applied"

@@ -229,9 +229,17 @@ async def show_state(workdir: Workdir) -> Mapping[str, Any]:
 
 
 async def apply(
-    workdir: Workdir, path: Path, *, parallelism: int | None = None, emit: events.Emit = events.ignore
+    workdir: Workdir,
+    path: Path,
+    *,
+    parallelism: int | None = None,
+    passed_on: tuple[str, ...] = (),
+    emit: events.Emit = events.ignore,
 ) -> Applied:
     """Apply a saved plan, and nothing else.
+
+    Values of variables that were passed on to the plan (`passed_on`) have to be given again, so that those in
+    the variables files of the folder do not contradict the plan.
 
     When the task is cancelled the engine gets an interrupt and the grace of the limits to store its state.
 
@@ -248,7 +256,7 @@ async def apply(
         args.append(f"-parallelism={parallelism}")
     answer = invoke.Answer(workdir, emit)
     try:
-        await invoke.run_stream(answer, "apply", (*args, _from_anywhere(path)))
+        await invoke.run_stream(answer, "apply", (*args, *passed_on, _from_anywhere(path)))
     except BaseException as err:
         # Whatever ended the run, a cancelled task too: a state that was stored nowhere must not go with it.
         kept = keep_errored_state(workdir, answer.dumped_state)

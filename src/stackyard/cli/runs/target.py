@@ -233,5 +233,8 @@ def repeat_with_permits(permits: Sequence[Permit]) -> str | None:
     for permit in permits:
         names.setdefault(permit.option, []).append(permit.name)
     options = [word for option, given in names.items() for word in (option, ",".join(given))]
-    command = shlex.join(["stackyard", *sys.argv[1:], *options])
+    words = sys.argv[1:]
+    # What stands behind `--` is for the engine.
+    end = words.index("--") if "--" in words else len(words)
+    command = shlex.join(["stackyard", *words[:end], *options, *words[end:]])
     return f"Correct the input; or, where every one of these is meant, repeat with: {command}"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_stack_plan", "record_stack"]
 
+_SETTING = "-var"
+
 
 async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
     """Apply a plan, and nothing else.
@@ -28,10 +30,18 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
     """
     target = run.resolved.target
     await record_stack(run, is_applied=False)
+    passed, workdir = run.resolved.arguments, made.workdir
+    if not passed and _SETTING in made.binding.arguments:
+        # A saved plan, made with values that nobody gives again: those of the files may contradict it.
+        workdir = dataclasses.replace(workdir, var_files=())
     # If we are killed, the engine must live long enough to store what it has made.
     with process.watch_ends(), events.step(run.emit, f"apply {target}", f"Applying {target}"):
         applied = await tofu.apply(
-            made.workdir, made.path, parallelism=run.settings.parallelism, emit=run.emit
+            workdir,
+            made.path,
+            parallelism=run.settings.parallelism,
+            passed_on=passed.values,
+            emit=run.emit,
         )
     if run.served is not None:
         await run.served.journal.confirm_all()

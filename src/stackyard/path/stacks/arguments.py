@@ -55,6 +55,7 @@ _REFUSED = {
 # They make a plan for a part of the stack, or without a look at what is there.
 _PARTIAL = ("target", "target-file", "exclude", "exclude-file")
 _VAR_FILE = "var-file"
+_SETTING = ("-var=", f"-{_VAR_FILE}=")
 _DIGEST_CHARACTERS = 16
 
 
@@ -85,6 +86,16 @@ class PassedArguments:
 
     def __bool__(self) -> bool:
         return bool(self.words or self.files)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Those that set variables."""
+        return tuple(word for word in self.words if word.startswith(_SETTING))
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of the variables that `-var` sets."""
+        return frozenset(word.split("=")[1] for word in self.words if word.startswith(_SETTING[0]))
 
     def describe(self, key: bytes) -> str:
         """Return them for what a plan is bound to: values only as a fingerprint, which needs the key."""

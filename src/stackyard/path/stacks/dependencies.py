@@ -10,13 +10,14 @@ from stackyard.path.stacks.backend import DEFAULT_WORKSPACE, BackendKind
 from stackyard.path.stacks.inputs import NO_INPUTS, GivenState, StackInputs, collect_inputs
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.state import StateService
+from stackyard.state.inside import EncryptedStateError, read_view
 
 if TYPE_CHECKING:
     from stackyard.path.settings import RunSettings
     from stackyard.path.stacks.engines import Engines
     from stackyard.path.stacks.source import ResolvedStack, StackSource
 
-__all__ = ["read_inputs", "read_stack_state"]
+__all__ = ["has_resources", "read_inputs", "read_stack_state"]
 
 
 async def read_inputs(
@@ -42,7 +43,20 @@ async def read_inputs(
             if data is not None:
                 break
         states[name] = GivenState.read(data)
-    return collect_inputs(resolved.stack, states)
+    return collect_inputs(resolved.stack, states, resolved.arguments.variables)
+
+
+async def has_resources(resolved: ResolvedStack, settings: RunSettings, engines: Engines) -> bool:
+    """Return whether the state of a stack holds anything; one that the engine encrypted counts as if.
+
+    Raises:
+        StackyardError: It cannot be read.
+    """
+    data = await read_stack_state(resolved, settings, engines)
+    try:
+        return data is not None and bool(read_view(data).instances)
+    except EncryptedStateError:
+        return True
 
 
 async def read_stack_state(resolved: ResolvedStack, settings: RunSettings, engines: Engines) -> bytes | None:

@@ -10,7 +10,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.state.inside import read_view
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.model import Stack
@@ -26,7 +26,10 @@ class InputsMissingError(StackyardError):
 
     code = "E-STACK-WAITING"
     summary = "A stack waits for the outputs of another one"
-    default_remedy = "Apply the stacks that it waits for first; `stackyard apply --all` does it in order."
+    default_remedy = (
+        "Apply the stacks that it waits for first: `stackyard apply --all` does it in order; or, as for the "
+        "destruction of what is left of it, give the values yourself: `-- -var=NAME=VALUE`."
+    )
 
     def __init__(self, detail: str, waiting_for: tuple[str, ...]) -> None:
         super().__init__(detail)
@@ -84,12 +87,15 @@ class StackInputs:
 NO_INPUTS = StackInputs()
 
 
-def collect_inputs(stack: Stack, states: Mapping[str, GivenState]) -> StackInputs:
+def collect_inputs(
+    stack: Stack, states: Mapping[str, GivenState], given_by_user: Collection[str] = ()
+) -> StackInputs:
     """Return the values that a stack takes from the states of its dependencies.
 
     Args:
         stack: The stack.
         states: By name, the state of each stack that it takes something from.
+        given_by_user: Variables that the user gives a value to, in place of the output.
 
     Raises:
         InputsMissingError: Outputs are not there yet; the error names each.
@@ -100,6 +106,8 @@ def collect_inputs(stack: Stack, states: Mapping[str, GivenState]) -> StackInput
     for dependency in stack.settings.after:
         given = states.get(dependency.stack, GivenState())
         for variable, name in dependency.outputs.items():
+            if variable in given_by_user:
+                continue
             output = given.outputs.get(name)
             if output is None:
                 missing.setdefault(dependency.stack, []).append(name)

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 __all__ = ["REPOSITORY_FILE", "NoStacksError", "StackNotFoundError", "StackRepository", "find_stacks"]
 
 REPOSITORY_FILE = "stackyard.yaml"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+@-]*)*")
+# No `@`: behind it stands the workspace of a target.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
 # Keys of stack.yaml that name files or folders.
 _NAMES_OF_FILES = frozenset(("var_files", "secrets", "backend_config", "domains", "policy"))
 
 BAD_NAME = Kind(
     code="E-STACK-NAME",
     summary="A folder of a stack has a name that cannot be used",
-    remedy="Rename the folder: letters, digits, `-`, `_`, `.`, `+` and `@`, and not one of the marks first.",
+    remedy="Rename the folder: letters, digits, `-`, `_`, `.` and `+`, and a letter, a digit or `_` first.",
 )
 LINKED = Kind(
     code="E-STACK-LINK",

@@ -221,3 +221,9 @@ def test_ten_megabytes_of_values_are_no_code(tmp_path: Path) -> None:
     write(tmp_path, {**files, "stacks/a/big.tfvars": "a = 1\n" * 1_700_000})
     found = find_stacks(tmp_path)
     assert [one.text for one in read_facts(found, found.stacks["a"]).unresolved] == ['file("${var.x}")']
+
+
+def test_a_folder_with_the_mark_of_workspaces_in_its_name_is_no_stack(tmp_path: Path) -> None:
+    found = repository(tmp_path, {"stacks/a/main.tf": CODE, "stacks/a@b/main.tf": CODE})
+    assert list(found.stacks) == ["a"]
+    assert "stacks/a@b" in in_full(found.broken["a@b"])

@@ -24,6 +24,8 @@ from stackyard.cli.runs.target import allowances
 from stackyard.cli.views.planned_changes import SIGNS
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.plan import PlanRequest
+from stackyard.path.stacks.dependencies import has_resources
+from stackyard.path.stacks.inputs import InputsMissingError
 from stackyard.path.stacks.many import StackOutcome, StackStatus, order_stacks, run_stacks
 from stackyard.path.stacks.plan import make_stack_plan
 
@@ -112,7 +114,17 @@ def _applier(command: StackCommand, plan_request: PlanRequest) -> Callable[[str]
 
     async def apply(name: str) -> StackOutcome:
         began_s = time.monotonic()
-        outcome = await apply_stack(command, await command.choose(name), plan_request, asking=asking)
+        chosen = await command.choose(name)
+        try:
+            outcome = await apply_stack(command, chosen, plan_request, asking=asking)
+        except InputsMissingError:
+            # Nothing is left to destroy, and what gave the values may be destroyed as well.
+            is_destroying = plan_request.mode is PlanMode.DESTROY
+            if is_destroying and not await has_resources(
+                chosen.resolved, command.settings(), command.engines
+            ):
+                return StackOutcome(name=name, status=StackStatus.UNCHANGED)
+            raise
         status = StackStatus.UNCHANGED
         if not outcome.is_well:
             status = StackStatus.FAILED
@@ -177,7 +189,7 @@ def _status(
     if StackStatus.FAILED in statuses:
         return ExitStatus.FAILED
     if StackStatus.REFUSED in statuses or any(one.is_refused for one in outcomes):
-        return ExitStatus.REFUSED
+        return ExitStatus.REFUSED if is_plan else ExitStatus.FAILED
     # In a plan, a stack that waits is what is to come; in an apply, it was to be applied and was not.
     if StackStatus.SKIPPED in statuses or (StackStatus.WAITING in statuses and not is_plan):
         return ExitStatus.FAILED
@@ -232,7 +244,8 @@ def _show(
 def _show_error(writer: TextWriter, name: str, error: StackyardError) -> None:
     writer.line(f"stack:{name}: {error.summary}: {error.detail}", style="red")
     for finding in error.diagnostics:
-        writer.line(f"  {finding.detail}", style="red")
+        place = "" if finding.where is None else f"{finding.where}: "
+        writer.line(f"  {place}{finding.detail}", style="red")
     if error.remedy:
         writer.line(f"  {error.remedy}")
 
