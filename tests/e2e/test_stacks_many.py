@@ -197,3 +197,20 @@ def test_a_stack_that_is_not_valid_stops_only_what_comes_after_it(tmp_path: Path
     assert _statuses(ended) == {"broken": "failed", "next": "skipped", "other": "applied"}
     (failed,) = (one for one in ended["stacks"] if one["status"] == "failed")
     assert "stack.yaml" in str(failed["error"])
+
+
+def test_the_last_stack_can_be_removed_and_an_adopted_one_too(tmp_path: Path) -> None:
+    main = 'resource "terraform_data" "x" {\n  input = 1\n}\n'
+    repo = make_repo(tmp_path, {"stacks/only/main.tf": main})
+    repo.run("apply", "stack:only")
+    moved = repo.json("stack", "adopt", "only")
+    assert moved["resources"] == 1
+    assert repo.json("stack", "adopt", "only")["before"] == moved["now"]
+    repo.commit("adopt")
+    assert repo.actions("stack:only") == {}
+    shutil.rmtree(repo.root / "stacks")
+    repo.commit("remove")
+    removed = repo.json("plan", "--changed")["removed"]
+    assert [one["target"] for one in removed] == ["stack:only"]
+    repo.run("destroy", "stack:only", "--allow-destroy", "terraform_data.x")
+    assert repo.json("plan", "--all", status=65)["error"]["code"] == "E-STACK-NONE"

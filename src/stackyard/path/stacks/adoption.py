@@ -80,7 +80,7 @@ async def adopt_state(run: StackRun) -> MovedState:
         kept = str(aside)
     return MovedState(
         resources=None if data is None else read_snapshot(data).resources,
-        before=backend.label,
+        before=run.settings.store.label if backend.kind is BackendKind.STORE else backend.label,
         now=run.settings.store.label,
         changed=changed,
         kept="" if data is None else kept,

@@ -33,6 +33,8 @@ _STAMP = "initialised"
 _BACKEND_RECORD = "terraform.tfstate"
 _BUILT_IN = "terraform.io/builtin/"
 _READY = ".ready"
+# The programs of the providers, by source, version and platform.
+_PROVIDERS = "providers/*/*/*/*/*"
 
 
 async def initialise(
@@ -75,6 +77,9 @@ def _make_stamp(resolved: ResolvedStack, workdir: Workdir, settings: RunSettings
     for path in (*resolved.code_files(), *resolved.stack.settings.backend_config):
         digest.update(f"\0{path}\0".encode() + (_read(path) or b"-"))
     digest.update(_read(resolved.stack.folder / _LOCK_FILE) or b"-")
+    # They are links into the cache, which anyone may empty.
+    for path in sorted(workdir.data_folder.glob(_PROVIDERS)):
+        digest.update(f"\0{path.name}\0{path.exists()}".encode())
     return digest.hexdigest().encode()
 
 

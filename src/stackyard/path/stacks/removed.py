@@ -60,17 +60,16 @@ async def restore_code(root: Path, record: TargetRecord) -> AsyncIterator[tuple[
 
 
 async def _find_commit(root: Path, record: TargetRecord) -> str:
-    """Return the commit that was applied, or the last one that had the folder."""
+    """Return the last commit of this branch that had the folder, or the one that was applied."""
     if not record.path:
         raise StackGoneError(f"Nothing says where the code of {record.target} was.")
-    if record.commit and await _has(root, record.commit, record.path):
-        return record.commit
     try:
         removing = ("rev-list", "-1", "HEAD", "--", record.path)
         last = (await run_git(git_command(removing, root))).strip()
     except GitError as err:
         raise StackGoneError(f"The folder {record.path} of {record.target} is gone: {err.detail}") from err
-    for commit in (last, f"{last}^") if last else ():
+    known = (last, f"{last}^") if last else ()
+    for commit in (*known, *((record.commit,) if record.commit else ())):
         if await _has(root, commit, record.path):
             return (await run_git(git_command(("rev-parse", commit), root))).strip()
     raise StackGoneError(f"No commit of this branch has the folder {record.path} of {record.target}.")

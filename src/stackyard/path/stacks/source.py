@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import re
@@ -27,8 +28,9 @@ from stackyard.sources.site.store_choice import choose_store, read_site_store
 from stackyard.sources.stacks.facts import read_facts
 from stackyard.sources.stacks.input_values import read_domain_values
 from stackyard.sources.stacks.isolation import check_isolation
-from stackyard.sources.stacks.repository import find_stacks
+from stackyard.sources.stacks.repository import NoStacksError, find_stacks
 from stackyard.sources.stacks.var_files import find_var_files
+from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -140,13 +142,31 @@ class StackSource:
 
     @classmethod
     def find(cls, start: Path | None = None) -> StackSource:
-        """Return the stacks around a folder.
+        """Return the stacks around a folder; none where all that were applied were removed.
 
         Raises:
-            NoStacksError: There are none.
+            NoStacksError: There are none, and there never were.
             InvalidInputError: stackyard.yaml is not valid.
         """
-        return cls(find_stacks(start))
+        try:
+            return cls(find_stacks(start))
+        except NoStacksError:
+            source = cls(find_stacks(start, may_be_empty=True))
+            if not source.was_used():
+                raise
+            return source
+
+    def was_used(self) -> bool:
+        """Return whether stacks of this repository were applied and not destroyed.
+
+        Raises:
+            StoreError: The store cannot say.
+        """
+        if not self.store.is_shared and not self.store.folder.is_dir():
+            return False
+        with contextlib.closing(self.store.read()) as objects:
+            records = StateService(objects).targets.all()
+            return any(one.kind == KIND and not one.is_destroyed for one in records)
 
     @property
     def store(self) -> ChosenStore:

@@ -159,8 +159,12 @@ class StackRepository:
         return str(self.root / path) if from_here.startswith("..") else from_here
 
 
-def find_stacks(start: Path | None = None) -> StackRepository:
+def find_stacks(start: Path | None = None, *, may_be_empty: bool = False) -> StackRepository:
     """Find the stacks of the repository that a folder is in.
+
+    Args:
+        start: The folder; the current one when absent.
+        may_be_empty: Whether a repository without any is meant, as where the last one was removed.
 
     Raises:
         NoStacksError: There are none.
@@ -175,7 +179,7 @@ def find_stacks(start: Path | None = None) -> StackRepository:
     tree.stats.update({path: row for path, row in cache.stats.load().items() if isinstance(row, list)})
     said = _read_repository(root, tree, cache)
     layout = find_layout(str(root), _clean_roots(root, said.get("roots")), said.get("layers"))
-    if not layout.folders:
+    if not layout.folders and not may_be_empty:
         looked = ", ".join(layout.roots) or "stacks, tofu/stacks and infrastructure/NN-name"
         raise NoStacksError(f"There is no folder with OpenTofu code below {looked} of {root}.")
     return _Finder(root, tree, cache, said, layout).build()

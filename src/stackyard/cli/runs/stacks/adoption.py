@@ -44,6 +44,9 @@ async def run_leave(session: Session, values: dict[str, Any]) -> Result:
 
 def _result(target: str, moved: MovedState) -> Result:
     def show(writer: TextWriter) -> None:
+        if moved.before == moved.now:
+            writer.line(f"The state of {target} is in {moved.now} already.")
+            return
         if moved.resources is None:
             writer.line(f"{target} has no state yet.")
         else:
