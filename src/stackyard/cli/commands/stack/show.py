@@ -48,6 +48,8 @@ def _place(where: Location) -> str:
 
 
 def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> dict[str, Any]:
+    from stackyard.sources.stacks.backend_secrets import show_settings  # lazy: only when this verb runs
+
     backend = facts.backend
     return {
         "name": stack.name,
@@ -66,7 +68,11 @@ def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> d
         ),
         "backend": None
         if backend is None
-        else {"type": backend.type, "settings": dict(backend.settings), "where": _place(backend.where)},
+        else {
+            "type": backend.type,
+            "settings": show_settings(backend.settings),
+            "where": _place(backend.where),
+        },
         "providers": dict(facts.providers),
         "modules": list(facts.modules),
         "var_files": [_relative(repository, path) for path in facts.var_files],
@@ -84,7 +90,12 @@ def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> d
         "outside": list(facts.outside),
         "unresolved": [{"where": _place(one.where), "text": one.text} for one in facts.unresolved],
         "remote_states": [
-            {"name": one.name, "type": one.type, "settings": dict(one.settings), "where": _place(one.where)}
+            {
+                "name": one.name,
+                "type": one.type,
+                "settings": show_settings(one.settings),
+                "where": _place(one.where),
+            }
             for one in facts.remote_states
         ],
         "problems": [{"where": _place(one.where), "text": one.text} for one in facts.problems],
