@@ -262,3 +262,55 @@ def test_an_empty_http_block_with_an_address_in_the_environment_is_the_users_own
         del repo.env[name]
     # Without it the state is in the store, where there is none.
     assert len(repo.actions(TARGET)) == 1
+
+
+def test_a_password_in_the_address_of_a_backend_is_not_shown(
+    tmp_path: Path, state_server: StateServer
+) -> None:
+    address = state_server.address.replace("://", "://ops:hunter2hunter2@")
+    backend = _OWN_HTTP.format(address=address)
+    repo = make_repo(tmp_path, {f"{FOLDER}/main.tf": _MAIN, f"{FOLDER}/backend.tf": backend})
+    said = [
+        repo.run(*words)
+        for words in (
+            ("apply", TARGET),
+            ("stack", "show", "onprem/a"),
+            ("stack", "show", "onprem/a", "--json"),
+            ("stack", "list", "--json"),
+            ("runs", "list", "--json"),
+            ("stack", "adopt", "onprem/a"),
+        )
+    ]
+    assert [one for one in said if "hunter2hunter2" in one.stdout + one.stderr] == []
+
+
+_ENCRYPTED = """
+    terraform {
+      BACKEND
+      encryption {
+        key_provider "pbkdf2" "own" { passphrase = "a-passphrase-of-the-user" }
+        method "aes_gcm" "own" { keys = key_provider.pbkdf2.own }
+        state { method = method.aes_gcm.own }
+        plan { method = method.aes_gcm.own }
+      }
+    }
+"""
+
+
+@pytest.mark.parametrize("backend", ['backend "http" {}', ""], ids=["store", "local"])
+def test_a_state_that_the_code_encrypts_is_applied_bound_read_and_given_to_dependents(
+    tmp_path: Path, backend: str
+) -> None:
+    after = {
+        "stacks/onprem/b/main.tf": 'variable "said" {}\nresource "terraform_data" "b" { input = var.said }\n',
+        "stacks/onprem/b/stack.yaml": "after:\n  - stack: onprem/a\n    outputs: [said]\n",
+    }
+    code = {f"{FOLDER}/main.tf": _MAIN, f"{FOLDER}/backend.tf": _ENCRYPTED.replace("BACKEND", backend)}
+    repo = make_repo(tmp_path, {**code, **after})
+    repo.run("plan", TARGET, "--out", "plan.bin")
+    assert repo.json("apply", TARGET, "--plan", "plan.bin")["applied"]["add"] == 1
+    moved = repo.json("apply", TARGET, "--plan", "plan.bin", status=65)["error"]
+    assert moved["code"] == "E-PLAN-MOVED"
+    assert repo.actions(TARGET) == {}
+    assert repo.run("output", TARGET, "--raw", "said").stdout == "hello"
+    assert repo.json("apply", "stack:onprem/b")["applied"]["add"] == 1

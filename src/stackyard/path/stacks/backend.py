@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import FileError, InvalidInputError, Location
 from stackyard.engine import statefile
+from stackyard.sources.stacks.backend_secrets import without_login
 from stackyard.state import StateDeletedError
 
 if TYPE_CHECKING:
@@ -114,8 +115,12 @@ def find_backend(stack: Stack, facts: StackFacts, workspace: str, environment: M
     if found.type == "http" and not found.settings and not stack.settings.backend_config:
         if _OWN_HTTP not in environment:
             return Backend(kind=BackendKind.STORE, type="http", label="the store of stackyard")
-        return Backend(kind=BackendKind.OTHER, type="http", label=environment[_OWN_HTTP])
-    words = [str(found.settings[name]) for name in ("bucket", "address", "key") if name in found.settings]
+        return Backend(kind=BackendKind.OTHER, type="http", label=without_login(environment[_OWN_HTTP]))
+    words = [
+        without_login(str(found.settings[name]))
+        for name in ("bucket", "address", "key")
+        if name in found.settings
+    ]
     return Backend(kind=BackendKind.OTHER, type=found.type, label="/".join((found.type, *words)))
 
 

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from stackyard.engine import tofu
 from stackyard.path.stacks.backend import DEFAULT_WORKSPACE, BackendKind
 from stackyard.path.stacks.inputs import NO_INPUTS, GivenState, StackInputs, collect_inputs
+from stackyard.path.stacks.plan import state_version_of
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.state import StateService
-from stackyard.state.inside import EncryptedStateError, read_view
+from stackyard.state.inside import EncryptedStateError, StateOutput, read_view
 
 if TYPE_CHECKING:
     from stackyard.path.settings import RunSettings
@@ -29,7 +31,6 @@ async def read_inputs(
 
     Raises:
         InputsMissingError: Outputs are not there yet.
-        EncryptedStateError: The engine encrypted a state.
         StackyardError: A state cannot be read.
     """
     names = sorted({one.stack for one in resolved.stack.settings.after if one.outputs})
@@ -37,12 +38,13 @@ async def read_inputs(
         return NO_INPUTS
     states = {}
     for name in names:
-        data = None
+        data, found = None, await source.resolve(name)
         for workspace in dict.fromkeys((resolved.workspace, DEFAULT_WORKSPACE)):
-            data = await read_stack_state(await source.resolve(name, workspace), settings, engines)
+            found = await source.resolve(name, workspace)
+            data = await read_stack_state(found, settings, engines)
             if data is not None:
                 break
-        states[name] = GivenState.read(data)
+        states[name] = await _read_given(found, data, settings, engines)
     return collect_inputs(resolved.stack, states, resolved.arguments.variables)
 
 
@@ -57,6 +59,25 @@ async def has_resources(resolved: ResolvedStack, settings: RunSettings, engines:
         return data is not None and bool(read_view(data).instances)
     except EncryptedStateError:
         return True
+
+
+async def _read_given(
+    resolved: ResolvedStack, data: bytes | None, settings: RunSettings, engines: Engines
+) -> GivenState:
+    """Return what a state gives; the engine is asked where it encrypted it, because only it has the key."""
+    try:
+        return GivenState.read(data)
+    except EncryptedStateError:
+        engine = await engines.get(resolved.stack.settings.engine)
+        async with open_stack_run(resolved, settings, engine=engine) as run:
+            outputs = await tofu.output(run.workdir)
+    return GivenState(
+        version=state_version_of(data),
+        outputs={
+            name: StateOutput(name=name, value=one.value, is_sensitive=one.sensitive)
+            for name, one in outputs.items()
+        },
+    )
 
 
 async def read_stack_state(resolved: ResolvedStack, settings: RunSettings, engines: Engines) -> bytes | None:

@@ -25,6 +25,7 @@ from stackyard.path.stacks.environment import engine_environment, find_cli_confi
 from stackyard.path.stacks.files import StackFiles
 from stackyard.path.target import Target
 from stackyard.sources.site.store_choice import choose_store, read_site_store
+from stackyard.sources.stacks.backend_secrets import list_secrets
 from stackyard.sources.stacks.facts import read_facts
 from stackyard.sources.stacks.input_values import read_domain_values
 from stackyard.sources.stacks.isolation import check_isolation
@@ -211,7 +212,14 @@ class StackSource:
             facts=facts,
             values=values,
             backend=backend,
-            redactor=Redactor([*values.secrets, *passed.secrets, *secret_values(environment, stack.folder)]),
+            redactor=Redactor(
+                [
+                    *values.secrets,
+                    *passed.secrets,
+                    *secret_values(environment, stack.folder),
+                    *_backend_secrets(facts),
+                ]
+            ),
             environment=environment,
             cli_config=find_cli_config(),
             arguments=passed,
@@ -258,6 +266,10 @@ async def _find_values(stack: Stack, workspace: str, facts: StackFacts, tree: Wo
     if stack.settings.domains is None:
         return values
     return values.with_values(read_domain_values(stack.settings.domains, facts.variables))
+
+
+def _backend_secrets(facts: StackFacts) -> tuple[str, ...]:
+    return () if facts.backend is None else list_secrets(facts.backend.settings)
 
 
 def _file_digest(path: Path) -> bytes:

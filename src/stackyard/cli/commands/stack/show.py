@@ -66,11 +66,17 @@ def _later(repository: StackRepository, stack: Stack) -> list[str]:
 
 
 def _code(facts: StackFacts) -> dict[str, Any]:
+    from stackyard.sources.stacks.backend_secrets import show_settings  # lazy: only when this verb runs
+
     backend = facts.backend
     return {
         "backend": None
         if backend is None
-        else {"type": backend.type, "settings": dict(backend.settings), "where": str(backend.where)},
+        else {
+            "type": backend.type,
+            "settings": show_settings(backend.settings),
+            "where": str(backend.where),
+        },
         "providers": dict(facts.providers),
         "modules": list(facts.modules),
         "variables": {
@@ -84,7 +90,12 @@ def _code(facts: StackFacts) -> dict[str, Any]:
         },
         "outputs": list(facts.outputs),
         "remote_states": [
-            {"name": one.name, "type": one.type, "settings": dict(one.settings), "where": str(one.where)}
+            {
+                "name": one.name,
+                "type": one.type,
+                "settings": show_settings(one.settings),
+                "where": str(one.where),
+            }
             for one in facts.remote_states
         ],
     }
