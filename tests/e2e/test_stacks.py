@@ -165,3 +165,15 @@ def test_broken_code_is_reported_with_its_file_and_line(tmp_path: Path) -> None:
     ended = repo.run("plan", "stack:onprem/a", status=None)
     assert ended.status != 0
     assert "main.tf:2" in ended.stderr
+
+
+def test_a_stack_with_the_state_of_another_one_is_not_worked_on(tmp_path: Path) -> None:
+    shared = 'terraform {\n  backend "local" { path = "../shared.tfstate" }\n}\n'
+    repo = make_repo(
+        tmp_path, {"stacks/a/main.tf": shared, "stacks/b/main.tf": shared, "stacks/c/main.tf": _OURS}
+    )
+    for verb in ("plan", "apply", "destroy"):
+        refused = repo.json(verb, "stack:b", status=65)["error"]
+        assert refused["code"] == "E-STACK-SHARED-STATE"
+        assert "`a` (stacks/a/main.tf:2) and `b` (stacks/b/main.tf:2)" in refused["detail"]
+    repo.run("plan", "stack:c")

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics, Kind, Severity
-from stackyard.base.errors import Location
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.sources.stacks.reads import read_stack
 
 if TYPE_CHECKING:
@@ -15,13 +15,23 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["check_isolation", "state_identity"]
+__all__ = ["SharedStateError", "check_isolation", "require_own_state", "state_identity"]
 
 SHARED_STATE = Kind(
     code="E-STACK-SHARED-STATE",
     summary="Two stacks keep their state in the same place",
     remedy="Give each stack a state of its own: each apply would destroy what the other one made.",
 )
+
+
+class SharedStateError(InvalidInputError):
+    """A stack is to be worked on, and another one keeps its state in the same place."""
+
+    code = SHARED_STATE.code
+    summary = SHARED_STATE.summary
+    default_remedy = SHARED_STATE.remedy
+
+
 UNDECLARED_READ = Kind(
     code="E-STACK-UNDECLARED-READ",
     summary="A stack reads the state of another one without saying so",
@@ -104,6 +114,24 @@ def check_isolation(repository: StackRepository) -> Diagnostics:
             found.add(SHARED_STATE, detail, same[0][1], also=tuple(where for _, where in same[1:]))
     _check_remote_states(repository, reads, owners, found)
     return found
+
+
+def require_own_state(stack: Stack, findings: Diagnostics, prefix: str = "") -> None:
+    """Refuse a stack whose state is that of another one too.
+
+    Args:
+        stack: The stack.
+        findings: What `check_isolation` found.
+        prefix: The repository from the top of the tree, with a slash at its end.
+
+    Raises:
+        SharedStateError: Whatever is done to its state is done to the other one.
+    """
+    for finding in findings.errors:
+        places = [place for place in (finding.where, *finding.also) if place is not None]
+        folders = {place.path.rpartition("/")[0] for place in places}
+        if finding.kind is SHARED_STATE and f"{prefix}{stack.path}" in folders:
+            raise SharedStateError(finding.detail, where=finding.where)
 
 
 def _check_key(

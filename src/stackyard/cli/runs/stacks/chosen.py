@@ -16,6 +16,7 @@ from stackyard.path.stacks.dependencies import read_inputs
 from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import KIND, StackSource, split_workspace
+from stackyard.sources.stacks.isolation import require_own_state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -48,7 +49,8 @@ class StackCommand:
         self.arguments = read_arguments(values.get("engine_words", ()))
         self._checkout: Checkout | None = None
         warn_of_unstored_states(self.store.base, session)
-        for finding in self.source.check_isolation().warnings:
+        self._isolation = self.source.check_isolation()
+        for finding in self._isolation.warnings:
             session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=finding.detail))
 
     def settings(self) -> RunSettings:
@@ -67,9 +69,11 @@ class StackCommand:
 
         Raises:
             UsageError: There is none of that name.
-            InvalidInputError: Something is wrong with its files.
+            InvalidInputError: Something is wrong with its files, or its state is that of another one too.
         """
         name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
+        repository = self.source.repository
+        require_own_state(self.source.require(name), self._isolation, repository.prefix)
         return ChosenStack(self, await self.source.resolve(name, workspace, self.arguments))
 
 
