@@ -194,4 +194,5 @@ def test_a_store_that_is_part_of_the_repository_is_not_used(tmp_path: Path) -> N
     repo.commit()
     refused = repo.json("apply", "stack:onprem/a", status=65)["error"]
     assert refused["code"] == "E-STACK-STORE-COMMITTED"
+    repo.run("stack", "list")
     assert not list(elsewhere.iterdir())

@@ -180,3 +180,21 @@ def test_a_program_runs_in_each_selected_stack(tmp_path: Path) -> None:
         "02-platforms/k8s-prod": "skipped",
         "03-legacy/pihole": "skipped",
     }
+
+
+def test_a_removed_stack_is_destroyed_from_a_folder_of_a_larger_repository(tmp_path: Path) -> None:
+    repo = make_repo(
+        tmp_path,
+        {
+            "infra/stackyard.yaml": "roots: [stacks]\n",
+            "infra/stacks/a/main.tf": _data("x"),
+            "infra/stacks/b/main.tf": _data("x"),
+            "README.md": "",
+        },
+    )
+    inside = StackRepo(root=repo.root / "infra")
+    inside.run("apply", "--all")
+    repo.git("rm", "-rq", "infra/stacks/a")
+    repo.commit()
+    gone = inside.json("destroy", "stack:a", "--allow-destroy", "terraform_data.x")
+    assert gone["applied"]["remove"] == 1

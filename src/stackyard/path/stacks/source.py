@@ -58,7 +58,9 @@ class CommittedStoreError(InvalidInputError):
 
     code = "E-STACK-STORE-COMMITTED"
     summary = "The folder for keys and states is committed"
-    default_remedy = "Take it out of git: `git rm -r --cached .stackyard`; then remove the folder, unless all of it is yours."
+    default_remedy = (
+        "Take it out of git with `git rm -r --cached .stackyard`, and remove it, unless all of it is yours."
+    )
 
 
 def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
@@ -180,7 +182,7 @@ class StackSource:
         return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
 
     def _refuse_committed_store(self) -> None:
-        """Refuse keys and states that are part of the repository: whoever writes that decides what they are."""
+        """Refuse keys and states that are part of the repository: who writes that decides what they are."""
         tree, own = self.repository.tree, f"{self.repository.prefix}{PROJECT_FOLDER}"
         for path in tree.index.files if tree.index is not None else ():
             if path == own or path.startswith(f"{own}/"):
