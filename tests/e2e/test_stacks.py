@@ -165,3 +165,34 @@ def test_broken_code_is_reported_with_its_file_and_line(tmp_path: Path) -> None:
     ended = repo.run("plan", "stack:onprem/a", status=None)
     assert ended.status != 0
     assert "main.tf:2" in ended.stderr
+
+
+def test_a_stack_with_the_state_of_another_one_is_not_worked_on(tmp_path: Path) -> None:
+    shared = 'terraform {\n  backend "local" { path = "../shared.tfstate" }\n}\n'
+    repo = make_repo(
+        tmp_path, {"stacks/a/main.tf": shared, "stacks/b/main.tf": shared, "stacks/c/main.tf": _OURS}
+    )
+    for verb in ("plan", "apply", "destroy"):
+        refused = repo.json(verb, "stack:b", status=65)["error"]
+        assert refused["code"] == "E-STACK-SHARED-STATE"
+        assert "`a` (stacks/a/main.tf:2) and `b` (stacks/b/main.tf:2)" in refused["detail"]
+    repo.run("plan", "stack:c")
+
+
+@pytest.mark.parametrize("workspace", ["", "../../x", "a b", "-x"])
+def test_a_workspace_whose_name_is_no_name_is_refused(tmp_path: Path, workspace: str) -> None:
+    repo = _repo(tmp_path, backend="")
+    assert repo.json("plan", f"stack:onprem/a@{workspace}", status=64)["error"]["code"] == "E-USAGE"
+
+
+def test_a_store_that_is_part_of_the_repository_is_not_used(tmp_path: Path) -> None:
+    repo = _repo(tmp_path / "repo")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (repo.root / ".stackyard").symlink_to(elsewhere)
+    repo.git("add", "-f", ".stackyard")
+    repo.commit()
+    refused = repo.json("apply", "stack:onprem/a", status=65)["error"]
+    assert refused["code"] == "E-STACK-STORE-COMMITTED"
+    repo.run("stack", "list")
+    assert not list(elsewhere.iterdir())

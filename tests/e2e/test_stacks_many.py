@@ -214,3 +214,21 @@ def test_the_last_stack_can_be_removed_and_an_adopted_one_too(tmp_path: Path) ->
     assert [one["target"] for one in removed] == ["stack:only"]
     repo.run("destroy", "stack:only", "--allow-destroy", "terraform_data.x")
     assert repo.json("plan", "--all", status=65)["error"]["code"] == "E-STACK-NONE"
+
+
+def test_a_removed_stack_is_destroyed_from_a_folder_of_a_larger_repository(tmp_path: Path) -> None:
+    repo = make_repo(
+        tmp_path,
+        {
+            "infra/stackyard.yaml": "roots: [stacks]\n",
+            "infra/stacks/a/main.tf": _data("x"),
+            "infra/stacks/b/main.tf": _data("x"),
+            "README.md": "",
+        },
+    )
+    inside = StackRepo(root=repo.root / "infra")
+    inside.run("apply", "--all")
+    repo.git("rm", "-rq", "infra/stacks/a")
+    repo.commit()
+    gone = inside.json("destroy", "stack:a", "--allow-destroy", "terraform_data.x")
+    assert gone["applied"]["remove"] == 1

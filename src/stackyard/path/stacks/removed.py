@@ -56,7 +56,9 @@ async def restore_code(root: Path, record: TargetRecord) -> AsyncIterator[tuple[
     commit = await _find_commit(root, record)
     with tempfile.TemporaryDirectory(prefix="stackyard-removed-") as folder:
         await _write_tree(root, commit, Path(folder))
-        yield Path(folder), commit
+        # The stacks may be in a folder of a larger repository.
+        below = (await run_git(git_command(("rev-parse", "--show-prefix"), root))).strip()
+        yield Path(folder) / below, commit
 
 
 async def _find_commit(root: Path, record: TargetRecord) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.dag import Graph
 from stackyard.base.directories import PROJECT_FOLDER
+from stackyard.base.errors import InvalidInputError, Location, UsageError
 from stackyard.base.redaction import Redactor
 from stackyard.path.stacks.arguments import PassedArguments
 from stackyard.path.stacks.backend import (
@@ -47,11 +48,23 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.working_tree import WorkingTree
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["KIND", "ResolvedStack", "StackSource", "make_target", "split_workspace"]
+__all__ = ["KIND", "CommittedStoreError", "ResolvedStack", "StackSource", "make_target", "split_workspace"]
 
 KIND = "stack"
+# The name is part of the path of a local state.
+_WORKSPACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _DECLARES = re.compile(r'^\s*"?(resource|module|import|moved|removed)"?[\s":{]', re.MULTILINE)
 _CODE = (".tf", ".tf.json", ".tofu", ".tofu.json")
+
+
+class CommittedStoreError(InvalidInputError):
+    """The folder with keys and states is part of the repository, or a link in it leads there."""
+
+    code = "E-STACK-STORE-COMMITTED"
+    summary = "The folder for keys and states is committed"
+    default_remedy = (
+        "Take it out of git with `git rm -r --cached .stackyard`, and remove it, unless all of it is yours."
+    )
 
 
 def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
@@ -61,9 +74,19 @@ def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
 
 
 def split_workspace(text: str) -> tuple[str, str]:
-    """Return the name of a stack and the workspace that a target names: `NAME@WORKSPACE`."""
-    name, _, workspace = text.partition("@")
-    return name, workspace or DEFAULT_WORKSPACE
+    """Return the name of a stack and the workspace that a target names: `NAME@WORKSPACE`.
+
+    Raises:
+        UsageError: A workspace cannot have that name.
+    """
+    name, has_workspace, workspace = text.partition("@")
+    if not has_workspace:
+        return name, DEFAULT_WORKSPACE
+    if not _WORKSPACE.fullmatch(workspace):
+        raise UsageError(
+            f"`{workspace}` is no name of a workspace: letters, digits, `-`, `_` and `.`, and no mark first."
+        )
+    return name, workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +194,21 @@ class StackSource:
 
     @property
     def store(self) -> ChosenStore:
-        """Where what runs leave for the next is kept."""
+        """Where what runs leave for the next is kept.
+
+        Raises:
+            CommittedStoreError: git tracks it, or some of it.
+        """
         root = self.repository.root
+        self._refuse_committed_store()
         return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
+
+    def _refuse_committed_store(self) -> None:
+        """Refuse keys and states that are part of the repository: who writes that decides what they are."""
+        tree, own = self.repository.tree, f"{self.repository.prefix}{PROJECT_FOLDER}"
+        for path in tree.index.files if tree.index is not None else ():
+            if path == own or path.startswith(f"{own}/"):
+                raise CommittedStoreError(f"git tracks {path}.", where=Location(path))
 
     def require(self, name: str) -> Stack:
         """Return a stack.

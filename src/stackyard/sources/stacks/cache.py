@@ -102,7 +102,8 @@ def open_cache(root: Path, tree: WorkingTree) -> StackCache:
     prefix = os.path.relpath(folder, tree.top)
     # One that somebody committed says what they want it to.
     files = {} if tree.index is None else tree.index.files
-    tracked = any(f"{prefix}/stacks-{name}.json" in files for name in _SECTIONS)
+    tracked = os.path.dirname(prefix) in files
+    tracked = tracked or any(f"{prefix}/stacks-{name}.json" in files for name in _SECTIONS)
     is_used = not tracked and not folder.is_symlink()
     sections = {name: _Section(folder / f"stacks-{name}.json", is_used) for name in _SECTIONS}
     return StackCache(**sections)

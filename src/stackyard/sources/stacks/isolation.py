@@ -23,6 +23,8 @@ SHARED_STATE = Kind(
     summary="Two stacks keep their state in the same place",
     remedy="Give each stack a state of its own: each apply would destroy what the other one made.",
 )
+
+
 UNDECLARED_READ = Kind(
     code="E-STACK-UNDECLARED-READ",
     summary="A stack reads the state of another one without saying so",

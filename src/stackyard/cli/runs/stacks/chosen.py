@@ -68,7 +68,7 @@ class StackCommand:
 
         Raises:
             UsageError: There is none of that name.
-            InvalidInputError: Something is wrong with its files.
+            InvalidInputError: Something is wrong with its files, or its state is that of another one too.
         """
         name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
         return ChosenStack(self, await self.source.resolve(name, workspace, self.arguments))
