@@ -25,8 +25,8 @@ class InputsMissingError(StackyardError):
     """A stack takes an output of another one, which is not there yet."""
 
     code = "E-STACK-WAITING"
-    summary = "A stack waits for the outputs of another one"
-    default_remedy = "Apply the stacks that it waits for first; `stackyard apply --all` does it in order."
+    summary = "A stack needs outputs that do not exist yet"
+    default_remedy = "Apply the stacks named here first; `stackyard apply --all` applies all stacks in order."
 
     def __init__(self, detail: str, waiting_for: tuple[str, ...]) -> None:
         super().__init__(detail)
@@ -110,7 +110,7 @@ def collect_inputs(stack: Stack, states: Mapping[str, GivenState]) -> StackInput
     if missing:
         waits = [f"stack:{name} ({', '.join(sorted(names))})" for name, names in sorted(missing.items())]
         raise InputsMissingError(
-            f"stack:{stack.name} takes outputs that are not there yet: {'; '.join(waits)}.",
+            f"stack:{stack.name} needs outputs of stacks that are not applied yet: {'; '.join(waits)}.",
             tuple(sorted(missing)),
         )
     if not values:
