@@ -59,7 +59,7 @@ _DIGEST_CHARACTERS = 16
 
 
 class RefusedArgumentError(UsageError):
-    """An argument for the engine would get round the lock, the store, the guard or the bound plan."""
+    """An argument for OpenTofu would bypass the lock, the store, the guard or the saved plan."""
 
     code = "E-STACK-ARGUMENT"
     summary = "An argument after `--` is refused"

@@ -22,7 +22,7 @@ _SHORTEST_SECRET = 4
 
 
 class InputsMissingError(StackyardError):
-    """A stack takes an output of another one, which is not there yet."""
+    """A stack needs an output of another stack, and the state of that stack does not have it yet."""
 
     code = "E-STACK-WAITING"
     summary = "A stack needs outputs that do not exist yet"

@@ -29,7 +29,7 @@ __all__ = ["RemovedStackError", "destroy_all_removed", "destroy_removed"]
 
 
 class RemovedStackError(StackyardError):
-    """A stack was applied, its folder is gone, and no one said that what it has may be destroyed."""
+    """The folder of an applied stack was removed, and --allow-destroy does not name the stack."""
 
     code = "E-STACK-REMOVED"
     summary = "A stack was removed, but its resources still exist"
