@@ -31,7 +31,7 @@ EXPECTED = (
     ("git merge", "1 changed"),
     ("plan --changed", "No stack is selected"),
     ("stack graph", "└── home/web", "stack:home/web    unchanged"),
-    ("plan --changed", "stack:home/dns was applied and is no longer there"),
+    ("plan --changed", "stack:home/dns was removed, but its resources still exist"),
     ("apply --changed", "--allow-destroy stack:home/dns"),
     ("--allow-destroy stack:home/dns", "1 destroyed"),
     ("destroy stack:home/web", "terraform_data.web would be destroyed"),

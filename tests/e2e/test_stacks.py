@@ -174,8 +174,9 @@ def test_a_stack_with_the_state_of_another_one_is_not_worked_on(tmp_path: Path) 
     )
     for verb in ("plan", "apply", "destroy"):
         refused = repo.json(verb, "stack:b", status=65)["error"]
-        assert refused["code"] == "E-STACK-SHARED-STATE"
-        assert "`a` (stacks/a/main.tf:2) and `b` (stacks/b/main.tf:2)" in refused["detail"]
+        (finding,) = refused["diagnostics"]
+        assert finding["code"] == "E-STACK-SHARED-STATE"
+        assert "`a` (stacks/a/main.tf:2) and `b` (stacks/b/main.tf:2)" in finding["detail"]
     repo.run("plan", "stack:c")
 
 

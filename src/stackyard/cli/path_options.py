@@ -92,7 +92,7 @@ def permit_options(function: Function) -> Function:
             "--allow-policy",
             metavar="NAME,...",
             multiple=True,
-            help="Allow what rules refuse that give one of these names as their permit.",
+            help="Allow what policy rules deny with one of these names as `permit`.",
         ),
     )
     for option in reversed(options):

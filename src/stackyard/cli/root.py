@@ -145,7 +145,7 @@ _COMMANDS = {
     "stack": LazyCommand(
         module="stackyard.cli.commands.stack",
         name="stack",
-        help="Inspect stacks: folders of your own OpenTofu code, each with a state of its own.",
+        help="Manage stacks: folders of your own OpenTofu code, each with a state of its own.",
     ),
     "state": LazyCommand(
         module="stackyard.cli.commands.state",

@@ -119,7 +119,7 @@ def test_watched_blocks_that_overlap_end_no_program_of_each_other() -> None:
         # The first ends while the second, which began later, still works.
         short = asyncio.create_task(one(f"until [ -e {folder}/began ]; do sleep 0.01; done"))
         await asyncio.sleep(0)
-        return list(await asyncio.gather(short, one(f"touch {folder}/began; sleep 0.3; exit 7")))
+        return await asyncio.gather(short, one(f"touch {folder}/began; sleep 0.3; exit 7"))
 
     with tempfile.TemporaryDirectory() as folder:
         assert asyncio.run(both(folder)) == (0, 7)

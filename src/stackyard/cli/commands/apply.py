@@ -56,11 +56,11 @@ def apply(session: Session, /, **values: Any) -> Result:
     stackyard apply manifest:n2-quick -H lab
     stackyard apply --changed
 
-    At a terminal, the command shows the plan and asks before it changes anything. --yes skips the question; a
-    saved plan and a command without a terminal are not asked about.
+    At a terminal, the command shows the plan and asks before it changes anything. --yes skips the question.
+    The command does not ask for a saved plan, or without a terminal.
 
     A stack is a folder of your own OpenTofu code: `stack:NAME`, or several in the order of their dependencies
-    with --all, --changed, --tag or --layer. What stands behind `--` goes to the engine.
+    with --all, --changed, --tag or --layer. Arguments after `--` are passed to OpenTofu.
 
     A manifest is applied at every depth: its guests are created, configured over SSH, and then the guests
     inside its Proxmox nodes. After a failure, the same command continues from what already exists.

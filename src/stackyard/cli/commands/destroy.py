@@ -47,10 +47,15 @@ def destroy(session: Session, /, **values: Any) -> Result:
     \b
     stackyard destroy dev --allow-destroy web1
     stackyard destroy manifest:n1-basic -H lab --yes
+    stackyard destroy stack:network --allow-destroy terraform_data.dns,module.pools
 
     Name each guest of an env with --allow-destroy. Without it, the command refuses and lists the guests with
     the command to repeat. For a manifest, the command asks once and destroys everything, including what runs
     inside its nodes. It does not destroy protected guests: remove their protection first.
+
+    Name each resource of a stack with --allow-destroy: by its address, its module, or the name of a Proxmox
+    object. Several stacks (--all, --tag, --layer) are destroyed in reverse order. For a stack whose folder
+    was removed, the code comes from the last commit that had it.
 
     At a terminal, the command names what it destroys and asks; --yes skips the question.
     `destroy -M NAME` is another spelling of `destroy manifest:NAME`.

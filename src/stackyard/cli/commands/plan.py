@@ -50,8 +50,8 @@ def plan(session: Session, /, **values: Any) -> Result:
     stackyard plan stack:onprem/server_a -- -target=module.web
     stackyard plan --changed
 
-    A stack is a folder of your own OpenTofu code. What stands behind `--` goes to the engine; what would get
-    round the lock, the store or the guard is refused.
+    A stack is a folder of your own OpenTofu code. Arguments after `--` are passed to OpenTofu;
+    those that would bypass the lock, the store or the guard are refused.
     """  # noqa: D301 - click reads the control character
     if names_stacks(values):
         with pause_garbage_collection():

@@ -34,20 +34,20 @@ _ALLOWED = {
 }
 # What is not, and what to use in its place.
 _REFUSED = {
-    "lock": "the state stays locked while it is worked on; --lock-wait says how long to wait for others",
+    "lock": "stackyard always locks the state; to wait longer for a lock, use --lock-wait SECONDS",
     "lock-timeout": "use --lock-wait SECONDS",
     "state": "the backend of the stack says where its state is",
     "state-out": "the backend of the stack says where its state is",
     "backup": "the store keeps every version of a state",
     "out": "use `stackyard plan --out FILE`",
-    "auto-approve": "stackyard applies exactly the plan that the guard has seen; --yes answers its question",
+    "auto-approve": "use --yes: stackyard applies exactly the plan that the guard checked",
     "destroy": "use `stackyard destroy`",
     "refresh-only": "use `stackyard drift`",
     "chdir": "name the stack: `stack:NAME`",
-    "input": "stackyard never lets the engine ask",
+    "input": "OpenTofu never asks for values here; set them in a variables file or with -var",
     "json": "use --json or --events of stackyard",
     "json-into": "use --json or --events of stackyard",
-    "no-color": "stackyard reads what the engine says",
+    "no-color": "use --no-color of stackyard",
     "detailed-exitcode": "use --detailed-exitcode of stackyard",
     "generate-config-out": "write the resource block, or run the engine itself for a draft",
     "help": "run the engine itself",
@@ -60,11 +60,11 @@ _DIGEST_CHARACTERS = 16
 
 
 class RefusedArgumentError(UsageError):
-    """An argument for the engine would get round the lock, the store, the guard or the bound plan."""
+    """An argument for OpenTofu would bypass the lock, the store, the guard or the saved plan."""
 
     code = "E-STACK-ARGUMENT"
-    summary = "An argument cannot be passed on to the engine"
-    default_remedy = "Leave it out; the message says what to use in its place."
+    summary = "An argument after `--` is refused"
+    default_remedy = "Remove it from the command line; use what the message names instead."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,9 @@ def read_arguments(words: Sequence[str]) -> PassedArguments:
     pairs = list(_pair_up(words))
     for name, value in pairs:
         if name not in _ALLOWED:
-            refused.append(f"`-{name}`: {_REFUSED.get(name, 'it is not known to be safe')}")
+            refused.append(
+                f"`-{name}`: {_REFUSED.get(name, 'stackyard does not pass this flag to OpenTofu')}"
+            )
             continue
         if name in _PARTIAL:
             notes.append(f"Planned with -{name}={value}: other changes of the stack are left out.")
@@ -137,7 +139,7 @@ def read_arguments(words: Sequence[str]) -> PassedArguments:
             notes.append("Planned with -refresh=false: what changed outside of the code was not looked at.")
         given.append(f"-{name}" if value is None else f"-{name}={value}")
     if refused:
-        raise RefusedArgumentError(f"Not passed on to the engine: {'; '.join(refused)}.")
+        raise RefusedArgumentError(f"Refused after `--`: {'; '.join(refused)}.")
     passed = PassedArguments(words=tuple(given), notes=tuple(notes))
     is_read_once = any(name == _VAR_FILE and _is_descriptor(value) for name, value in pairs)
     return _read_descriptors(passed) if is_read_once else passed
@@ -191,7 +193,7 @@ def _pair_up(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     for word in left:
         if not word.startswith("-") or word in ("-", "--"):
             raise RefusedArgumentError(
-                f"`{word}` is no flag of the engine.", remedy="Write flags as -NAME=VALUE behind `--`."
+                f"`{word}` is not a flag of OpenTofu.", remedy="After `--`, write flags as -NAME=VALUE."
             )
         name, has_value, value = word.lstrip("-").partition("=")
         if not has_value and _ALLOWED.get(name):

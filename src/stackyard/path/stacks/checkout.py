@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 class DirtyCheckoutError(InvalidInputError):
-    """Files that a stack reads differ from those of the commit, so that no one can tell what is applied."""
+    """Files that a stack reads differ from those of the commit, so no commit would show what was applied."""
 
     code = "E-STACK-DIRTY"
     summary = "The checkout has changes that are not committed"

@@ -22,13 +22,13 @@ _SHORTEST_SECRET = 4
 
 
 class InputsMissingError(StackyardError):
-    """A stack takes an output of another one, which is not there yet."""
+    """A stack needs an output of another stack, and the state of that stack does not have it yet."""
 
     code = "E-STACK-WAITING"
-    summary = "A stack waits for the outputs of another one"
+    summary = "A stack needs outputs that do not exist yet"
     default_remedy = (
-        "Apply the stacks that it waits for first: `stackyard apply --all` does it in order; or, as for the "
-        "destruction of what is left of it, give the values yourself: `-- -var=NAME=VALUE`."
+        "Apply the stacks named here first; `stackyard apply --all` applies all stacks in order. To destroy "
+        "what is left of a stack whose inputs are gone, pass the values: `-- -var=NAME=VALUE`."
     )
 
     def __init__(self, detail: str, waiting_for: tuple[str, ...]) -> None:
@@ -118,7 +118,7 @@ def collect_inputs(
     if missing:
         waits = [f"stack:{name} ({', '.join(sorted(names))})" for name, names in sorted(missing.items())]
         raise InputsMissingError(
-            f"stack:{stack.name} takes outputs that are not there yet: {'; '.join(waits)}.",
+            f"stack:{stack.name} needs outputs of stacks that are not applied yet: {'; '.join(waits)}.",
             tuple(sorted(missing)),
         )
     if not values:

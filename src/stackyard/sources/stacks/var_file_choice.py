@@ -99,9 +99,7 @@ def _choose_plain(stack: Stack, names: Sequence[str], workspace: str, found: Dia
     if len(names) > 1:
         own = [name for name in names if name in {workspace + ending for ending in _ENDINGS}]
         if len(own) != 1:
-            _add_ambiguous(
-                stack, names, f"not one of them alone is named after the workspace `{workspace}`", found
-            )
+            _add_ambiguous(stack, names, f"no single file is named after the workspace `{workspace}`", found)
             return ()
         names = own
     return tuple(stack.folder / name for name in names)
@@ -117,7 +115,7 @@ def _choose_secret(
         own = [name for name in special if subjects[name] == workspace]
         if len(own) != 1:
             _add_ambiguous(
-                stack, special, f"not one of them alone is named after the workspace `{workspace}`", found
+                stack, special, f"no single file is named after the workspace `{workspace}`", found
             )
             return ()
         special = own
@@ -135,6 +133,6 @@ def _subject(name: str) -> str | None:
 def _add_ambiguous(stack: Stack, names: Sequence[str], why: str, found: Diagnostics) -> None:
     found.add(
         AMBIGUOUS,
-        f"{', '.join(names)} could all be meant, and {why}.",
+        f"{', '.join(names)} are all candidates, and {why}.",
         Location(str(stack.folder)),
     )

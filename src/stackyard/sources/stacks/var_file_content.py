@@ -108,8 +108,8 @@ class FileReader:
             name = shlex.quote(str(path))
             self._found.add(
                 NOT_ENCRYPTED,
-                f"{path} has to be encrypted, and is in clear: "
-                f"ansible-vault encrypt {name}, or stackyard secrets encrypt {name}",
+                f"{path.name} is not encrypted. Its name marks it as a file with secrets: run "
+                f"`stackyard secrets encrypt {name} --vault` or `ansible-vault encrypt {name}`.",
                 Location(str(path), 1),
             )
             return PrivateVarFile(path=path, content=b"")

@@ -125,7 +125,7 @@ async def find_var_files(
         reader.read_loaded(path)
     passed = [reader.read_plain(path) for path in chosen.plain]
     passed += [reader.read_secret(path) for path in chosen.secret]
-    found.raise_errors(f"The variables files of the stack {stack.name}")
+    found.raise_errors(f"The input of the stack {stack.name}")
     return StackVarFiles(
         loaded=chosen.loaded,
         passed=tuple(passed),

@@ -47,7 +47,7 @@ _LATER = {
 
 @group("stack", later=_LATER)
 def stack() -> None:
-    """Inspect stacks: folders of your own OpenTofu code, each with a state of its own.
+    """Manage stacks: folders of your own OpenTofu code, each with a state of its own.
 
     Every folder with code below `stacks/`, `tofu/stacks/` or `infrastructure/NN-name/` is a stack; no file of
     stackyard is needed. Its name is its path below that folder. A `stack.yaml` beside the code adds an order
@@ -58,7 +58,7 @@ def stack() -> None:
     \b
     stackyard stack list                       all stacks
     stackyard stack list --changed             those that your branch touches
-    stackyard stack why onprem/server_a        the way from a change to a stack
+    stackyard stack why onprem/server_a        why a change selects a stack
     stackyard stack show onprem/server_a       backend, modules, files that it reads
     stackyard stack graph --format mermaid     the order, as a picture
     """  # noqa: D301 - click reads the control character

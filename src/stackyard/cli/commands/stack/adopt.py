@@ -28,7 +28,7 @@ def adopt(session: Session, /, **values: Any) -> Result:
     stackyard stack adopt onprem/server_a
 
     The state is copied first. Then the backend block of the code becomes `backend "http" {}`, which means the
-    store of stackyard. A local state file is renamed, so that no engine takes it for the state; a state in a
+    store of stackyard. A local state file is renamed, so that OpenTofu does not use it; a state in a
     bucket stays where it is. A command that was stopped can be repeated. Commit the changed file.
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.stacks.adoption import run_adopt  # lazy: the help needs none of it

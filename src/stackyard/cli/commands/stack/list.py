@@ -49,8 +49,8 @@ def list_stacks(
     A stack is changed when something differs that it reads: its own files, the files of its local modules,
     files that its code reads with `file`, `templatefile`, `fileset` and the like, its files of values, its
     lock file, and what `watch` in its stack.yaml names. Documentation does not count, unless a stack reads
-    it. The base is the commit that your branch and the default branch have in common; work that is not yet
-    committed counts. On the default branch, a stack is compared with the commit that was applied last.
+    it. The base is the commit that your branch and the default branch have in common; uncommitted files
+    count. On the default branch, a stack is compared with the commit that was applied last.
 
     The command exits with status 65 if stacks are not valid, or share a state.
 

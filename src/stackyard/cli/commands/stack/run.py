@@ -29,10 +29,11 @@ def run(session: Session, /, **values: Any) -> Result:
     stackyard stack run --changed -- tflint
     stackyard stack run --layer 02-platforms --reverse -- sh -c 'echo $STACKYARD_STACK_NAME'
 
-    Without an option that selects stacks, it runs in all of them. Where the program fails, the stacks that
-    depend on that one are skipped, and only these. The program gets STACKYARD_STACK_NAME,
-    STACKYARD_STACK_PATH, STACKYARD_STACK_LAYER and STACKYARD_STACK_TAGS. It runs without the lock and the
-    guard of stackyard: to change a stack, use `stackyard apply`.
+    Without an option that selects stacks, it runs in all of them. If the program fails in a stack, only the
+    stacks that depend on it are skipped. The program must be on PATH; the OpenTofu that stackyard installed
+    is not on PATH by itself. The program gets STACKYARD_STACK_NAME, STACKYARD_STACK_PATH,
+    STACKYARD_STACK_LAYER and STACKYARD_STACK_TAGS. It runs without the lock and the guard of stackyard: to
+    change a stack, use `stackyard apply`.
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.stacks.command import run_in_stacks  # lazy: the help needs none of it
 

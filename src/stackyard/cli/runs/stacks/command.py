@@ -46,7 +46,7 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
     """Run a program in each stack that the options select, in their order."""
     words = tuple(values["engine_words"])
     if not words:
-        raise UsageError("Name the program behind `--`: stackyard stack run -- tofu validate")
+        raise UsageError("Write the program after `--`: stackyard stack run -- tofu validate")
     source = StackSource.find()
     selected = await select_stacks(source, source.store, values)
     names = [name for name in selected.names if name in source.repository.stacks]

@@ -236,7 +236,8 @@ def _show(
         if record.name in gone:
             continue
         writer.line(
-            f"{record.target} was applied and is no longer there: stackyard destroy {record.target}",
+            f"{record.target} was removed, but its resources still exist. To destroy them: "
+            f"stackyard destroy {record.target}",
             style="red",
         )
 

@@ -127,7 +127,7 @@ def _refuse_guest_options(values: Mapping[str, Any]) -> None:
         if values.get(name):
             raise UsageError(
                 f"{option} is not for stacks: write `moved` and `import` blocks, or pass -replace=ADDRESS "
-                "behind `--`."
+                "after `--`."
             )
 
 

@@ -29,11 +29,11 @@ __all__ = ["RemovedStackError", "destroy_all_removed", "destroy_removed"]
 
 
 class RemovedStackError(StackyardError):
-    """A stack was applied, its folder is gone, and no one said that what it has may be destroyed."""
+    """The folder of an applied stack was removed, and --allow-destroy does not name the stack."""
 
     code = "E-STACK-REMOVED"
-    summary = "A stack was removed, and what it has is still there"
-    default_remedy = "Bring its folder back; or destroy what it has, by its name."
+    summary = "A stack was removed, but its resources still exist"
+    default_remedy = "Restore its folder; or destroy its resources: --allow-destroy stack:NAME."
 
 
 async def destroy_all_removed(
@@ -52,8 +52,8 @@ async def destroy_all_removed(
         try:
             if Permit(option=ALLOW_DESTROY, name=record.target) not in permits:
                 raise RemovedStackError(
-                    f"The folder {record.path} of {record.target} is gone, and its state is not empty.",
-                    remedy=f"Bring the folder back; or repeat with: {ALLOW_DESTROY} {record.target}",
+                    f"{record.path} was removed, but the state of {record.target} still has resources.",
+                    remedy=f"Restore the folder; or destroy them with {ALLOW_DESTROY} {record.target}",
                 )
             ended = await destroy_removed(command, record, is_acknowledged=True)
         except StackyardError as err:
