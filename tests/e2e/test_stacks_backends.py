@@ -314,3 +314,18 @@ def test_a_state_that_the_code_encrypts_is_applied_bound_read_and_given_to_depen
     assert repo.actions(TARGET) == {}
     assert repo.run("output", TARGET, "--raw", "said").stdout == "hello"
     assert repo.json("apply", "stack:onprem/b")["applied"]["add"] == 1
+
+
+def test_a_backend_that_was_changed_by_hand_says_how_to_take_the_state_along(
+    tmp_path: Path, engine: Engine
+) -> None:
+    repo = make_repo(tmp_path, {f"{FOLDER}/main.tf": _MAIN}, env=_choice(engine))
+    repo.run("apply", TARGET)
+    before = (tmp_path / FOLDER / "terraform.tfstate").read_bytes()
+    repo.write({f"{FOLDER}/backend.tf": 'terraform {\n  backend "http" {}\n}\n'})
+    error = repo.json("plan", TARGET, status=65)["error"]
+    assert error["code"] == "E-STACK-STATE-LEFT", error
+    assert (tmp_path / FOLDER / "terraform.tfstate").read_bytes() == before
+    (tmp_path / FOLDER / "backend.tf").unlink()
+    repo.run("stack", "adopt", "onprem/a")
+    assert repo.actions(TARGET) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -84,3 +85,71 @@ def test_an_apply_that_is_killed_at_work_is_completed_by_the_next(
     if who == "the program":
         # The engine had time to store what it made, so that it is not made again.
         assert (tmp_path / "first.log").read_text() == "made\n"
+
+
+# The program, killed where it is about to call something, or has just done so.
+_KILLED = """
+import os, signal, sys
+from stackyard.cli.main import main
+from stackyard.path.stacks import adoption
+from stackyard.state.run_lock import RunLock
+
+place, name, is_after = {"store": RunLock}.get(sys.argv[1], adoption), sys.argv[1], sys.argv[2] == "after"
+real = getattr(place, name)
+
+def killed(*given, **more):
+    if is_after:
+        real(*given, **more)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(place, name, killed)
+main(sys.argv[3:])
+"""
+
+
+def _run_killed(repo: StackRepo, step: str, when: str, *words: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _KILLED, step, when, *words],
+        cwd=repo.root,
+        env={**os.environ, **repo.env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+_PLAIN = 'resource "terraform_data" "x" { input = "hello" }\n'
+
+
+@pytest.mark.parametrize(
+    ("step", "when"), [("store", "before"), ("store", "after"), ("write_backend", "after")]
+)
+def test_an_adoption_that_is_killed_is_completed_by_the_next(tmp_path: Path, step: str, when: str) -> None:
+    repo = make_repo(tmp_path, {f"{FOLDER}/main.tf": _PLAIN})
+    repo.run("apply", TARGET)
+    local = tmp_path / FOLDER / "terraform.tfstate"
+    lineage = json.loads(local.read_text())["lineage"]
+    _run_killed(repo, step, when, "stack", "adopt", "onprem/a")
+    # Whatever the code names is the state, and it holds what was made.
+    assert repo.actions(TARGET) == {}
+    repo.run("stack", "adopt", "onprem/a")
+    assert not local.exists() or not local.stat().st_size, "a second state is left beside the code"
+    repo.commit()
+    assert repo.actions(TARGET) == {}
+    (name,) = [one["name"] for one in repo.json("state", "list")["states"]]
+    assert repo.json("state", "show", name)["version"]["lineage"] == lineage
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_leave_that_is_killed_is_completed_by_the_next(tmp_path: Path, when: str) -> None:
+    code = 'terraform {\n  backend "http" {}\n}\n' + _PLAIN
+    repo = make_repo(tmp_path, {f"{FOLDER}/main.tf": code})
+    repo.run("apply", TARGET)
+    _run_killed(repo, "write_backend", when, "stack", "leave", "onprem/a")
+    assert repo.actions(TARGET) == {}
+    ended = repo.run("stack", "leave", "onprem/a", status=None)
+    assert ended.status == (0 if when == "before" else 64), ended.stderr
+    repo.commit()
+    assert repo.actions(TARGET) == {}
+    assert (tmp_path / FOLDER / "terraform.tfstate").is_file()

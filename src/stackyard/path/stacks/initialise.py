@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import stackyard
 from stackyard.base import directories, events, files
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.base.locks import exclusive
 from stackyard.engine import tofu
+from stackyard.engine.failures import TofuError
 from stackyard.path.stacks.environment import plugin_cache
 
 if TYPE_CHECKING:
@@ -26,15 +28,28 @@ if TYPE_CHECKING:
     from stackyard.path.settings import RunSettings
     from stackyard.path.stacks.source import ResolvedStack
 
-__all__ = ["initialise"]
+__all__ = ["StateLeftBehindError", "initialise"]
 
 _LOCK_FILE = ".terraform.lock.hcl"
 _STAMP = "initialised"
 _BACKEND_RECORD = "terraform.tfstate"
+# What both engines say of a state that they would move and may not ask about.
+_MIGRATION = "approval for state migration"
 _BUILT_IN = "terraform.io/builtin/"
 _READY = ".ready"
 # The programs of the providers, by source, version and platform.
 _PROVIDERS = "providers/*/*/*/*/*"
+
+
+class StateLeftBehindError(InvalidInputError):
+    """The backend in the code of a stack was changed by hand, and its state is still in a file beside it."""
+
+    code = "E-STACK-STATE-LEFT"
+    summary = "The state of the stack is still where it was before"
+    default_remedy = (
+        "Put the former backend back, and let `stackyard stack adopt` move the state; or remove the file "
+        "terraform.tfstate, if it is of no use."
+    )
 
 
 async def initialise(
@@ -43,6 +58,7 @@ async def initialise(
     """Let the engine prepare the folder of a stack, unless it did so for the same code before.
 
     Raises:
+        StateLeftBehindError: The state is still in a file, and the code names another backend.
         TofuError: The engine cannot prepare it.
         FileError: The work folder cannot be written.
     """
@@ -59,9 +75,25 @@ async def initialise(
     step = f"init {resolved.target}"
     with events.step(emit, step, f"Preparing {resolved.target}"):
         async with _provider_turn(cache, _provider_set(resolved, workdir), step, emit):
-            await tofu.init(workdir, options, emit=emit)
+            await _init(resolved, workdir, options, emit)
     # The engine may have written its lock file.
     files.replace_file(stamp, _make_stamp(resolved, workdir, settings))
+
+
+async def _init(
+    resolved: ResolvedStack, workdir: Workdir, options: tofu.InitOptions, emit: events.Emit
+) -> None:
+    try:
+        await tofu.init(workdir, options, emit=emit)
+    except TofuError as err:
+        if _MIGRATION in err.detail or any(_MIGRATION in one.summary for one in err.findings):
+            folder = resolved.stack.folder
+            raise StateLeftBehindError(
+                f"{resolved.target} has a state in {folder}, and its code names another backend: "
+                f"{resolved.backend.label}.",
+                where=Location(str(folder)),
+            ) from err
+        raise
 
 
 def _with_cache(workdir: Workdir, cache: Path) -> Workdir:
