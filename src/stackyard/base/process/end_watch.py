@@ -1,8 +1,8 @@
 """One process that ends many programs with us, in place of a launcher for each.
 
-The launcher is a start of Python for each program, which is nothing beside an OpenTofu and far too much beside
-a thousand short programs. In a block of `watch_ends` programs are started directly, and a descriptor of each
-is given to one small process, which asks them to stop if we are killed.
+The launcher is a start of Python for each program, which is nothing beside an OpenTofu and far too much
+beside a thousand short programs. In a block of `watch_ends` programs are started directly, and a descriptor
+of each is given to one small process, which asks them to stop if we are killed.
 """
 
 from __future__ import annotations

@@ -46,9 +46,7 @@ def parse_repository(path: Path, shown: str) -> dict[str, Any]:
     Raises:
         InvalidInputError: It is not valid; the error carries every problem.
     """
-    from stackyard.sources.site.entities.stacks import (
-        RepositoryFile,
-    )  # lazy: pydantic, for files that are new
+    from stackyard.sources.site.entities.stacks import RepositoryFile  # lazy: pydantic, for what is new
 
     return _parse(path, shown, RepositoryFile)
 
