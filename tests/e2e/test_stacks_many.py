@@ -232,3 +232,35 @@ def test_a_removed_stack_is_destroyed_from_a_folder_of_a_larger_repository(tmp_p
     repo.commit()
     gone = inside.json("destroy", "stack:a", "--allow-destroy", "terraform_data.x")
     assert gone["applied"]["remove"] == 1
+
+
+def test_what_is_changed_while_others_are_applied_counts_as_not_committed(tmp_path: Path) -> None:
+    changing = (
+        _BACKEND + 'resource "terraform_data" "x" {\n'
+        '  provisioner "local-exec" { command = "echo >> ../b/main.tf" }\n}\n'
+    )
+    repo = make_repo(
+        tmp_path,
+        {
+            "stacks/a/main.tf": changing,
+            "stacks/b/main.tf": _data("x"),
+            "stacks/b/stack.yaml": "after: [a]\n",
+        },
+    )
+    ended = repo.json("apply", "--all", status=1)
+    assert _statuses(ended) == {"a": "applied", "b": "failed"}
+    refused = next(one for one in ended["stacks"] if one["target"] == "stack:b")["error"]
+    assert refused["code"] == "E-STACK-DIRTY"
+
+
+def test_a_stack_stays_protected_when_its_folder_is_removed(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path, {"stacks/a/main.tf": _data("x"), "stacks/b/main.tf": _data("x")})
+    repo.run("apply", "--all")
+    repo.write({"stacks/a/stack.yaml": "protected: true\n"})
+    repo.commit()
+    repo.git("rm", "-rq", "stacks/a")
+    repo.commit()
+    refused = repo.json("destroy", "stack:a", "--allow-destroy", "terraform_data.x", status=65)["error"]
+    assert refused["code"] == "E-STACK-GONE-PROTECTED"
+    ended = repo.json("apply", "--all", "--allow-destroy", "stack:a", status=1)
+    assert _statuses(ended) == {"a": "failed", "b": "unchanged"}

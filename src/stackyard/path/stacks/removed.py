@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import tempfile
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import InvalidInputError
 from stackyard.clients.git.blobs import describe_objects, read_objects
 from stackyard.clients.git.run import GitError, git_command, read_git, run_git
+from stackyard.sources.stacks.kinds import STACK_FILE
+from stackyard.sources.stacks.settings import parse_stack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.base import process
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["StackGoneError", "restore_code"]
+__all__ = ["ProtectedStackGoneError", "StackGoneError", "restore_code", "was_protected"]
 
 _LINK = "120000"
 _SUBMODULE = "160000"
@@ -32,6 +35,14 @@ class StackGoneError(InvalidInputError):
     code = "E-STACK-GONE"
     summary = "The code of a removed stack is not to be found"
     default_remedy = "Bring its folder back (`git checkout COMMIT -- FOLDER`), and destroy the stack then."
+
+
+class ProtectedStackGoneError(InvalidInputError):
+    """A stack was protected when its folder was removed; the removal takes no protection off."""
+
+    code = "E-STACK-GONE-PROTECTED"
+    summary = "A removed stack was protected"
+    default_remedy = "Bring its folder back, remove `protected` from its stack.yaml, and destroy it then."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,29 @@ async def _find_commit(root: Path, record: TargetRecord) -> str:
         if await _has(root, commit, record.path):
             return (await run_git(git_command(("rev-parse", commit), root))).strip()
     raise StackGoneError(f"No commit of this branch has the folder {record.path} of {record.target}.")
+
+
+async def was_protected(root: Path, record: TargetRecord) -> bool:
+    """Return whether a removed stack was protected when it was there last, applied or not.
+
+    Args:
+        root: The top of the repository.
+        record: What was applied.
+    """
+    try:
+        removing = ("rev-list", "-1", "HEAD", "--", record.path)
+        last = (await run_git(git_command(removing, root))).strip()
+        shown = await read_git(git_command(("show", f"{last}^:./{record.path}/{STACK_FILE}"), root))
+    except GitError:
+        return False
+    return await asyncio.to_thread(_says_protected, shown, f"{record.path}/{STACK_FILE}")
+
+
+def _says_protected(content: bytes, shown: str) -> bool:
+    with tempfile.TemporaryDirectory(prefix="stackyard-removed-") as folder:
+        path = Path(folder, STACK_FILE)
+        path.write_bytes(content)
+        return bool(parse_stack(path, shown).get("protected"))
 
 
 async def _has(root: Path, commit: str, path: str) -> bool:

@@ -113,7 +113,7 @@ async def open_stack_run(
     engine: Engine,
     inputs: StackInputs = NO_INPUTS,
     emit: events.Emit = events.ignore,
-    reread: Callable[[], Awaitable[ResolvedStack]] | None = None,
+    reread: Callable[[], Awaitable[tuple[ResolvedStack, StackInputs]]] | None = None,
 ) -> AsyncIterator[StackRun]:
     """Put everything in place.
 
@@ -124,8 +124,9 @@ async def open_stack_run(
         inputs: What other stacks gave.
         emit: Takes the events.
         reread: For a run that changes something. The stack is locked in our store for the length of the
-            block, and this returns it as its files are then: what was written while another run was waited
-            for counts. A plan needs no lock of ours: the engine locks the state while it reads it.
+            block, and this returns it as its files are then, with what other stacks give it then: what was
+            written while another run was waited for counts. A plan needs no lock of ours: the engine locks
+            the state while it reads it.
 
     Raises:
         StateLockedError: Another run holds the stack for longer than we wait.
@@ -140,7 +141,7 @@ async def open_stack_run(
                 backend = await stack.enter_async_context(serve_embedded(states, prefix=name, emit=emit))
             if reread is not None and backend is not None:
                 lock = await stack.enter_async_context(hold_lock(backend, name, settings))
-                resolved = await reread()
+                resolved, inputs = await reread()
             settings = _with_own_provider(settings, resolved)
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
             plain = _workdir(resolved, settings, engine, keys[0], inputs)

@@ -174,9 +174,9 @@ async def _require_clean(command: StackCommand, run: StackRun) -> str:
         DirtyCheckoutError: Some are not committed.
         OutdatedCheckoutError: Some were changed on the default branch.
     """
-    checkout = await command.checkout()
     resolved = run.resolved
     files = StackFiles(resolved.repository, resolved.stack)
+    checkout = await command.checkout_for(resolved.repository, files)
     if not command.values.get("is_dirty_allowed"):
         checkout.require_clean(str(resolved.target), files)
     return checkout.commit_of(files)

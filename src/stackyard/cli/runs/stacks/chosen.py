@@ -14,8 +14,10 @@ from stackyard.path.stacks.arguments import read_arguments
 from stackyard.path.stacks.checkout import read_checkout
 from stackyard.path.stacks.dependencies import read_inputs
 from stackyard.path.stacks.engines import Engines
+from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import KIND, StackSource, split_workspace
+from stackyard.sources.stacks.kinds import is_code, is_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from stackyard.path.recording import Recording
     from stackyard.path.settings import RunSettings
     from stackyard.path.stacks.checkout import Checkout
+    from stackyard.path.stacks.files import StackFiles
+    from stackyard.path.stacks.inputs import StackInputs
     from stackyard.path.stacks.run import StackRun
     from stackyard.path.stacks.source import ResolvedStack
+    from stackyard.sources.stacks.repository import StackRepository
 
 __all__ = ["ChosenStack", "StackCommand"]
 
@@ -62,6 +67,25 @@ class StackCommand:
             repository = self.source.repository
             self._checkout = await read_checkout(repository.tree, repository.cache)
         return self._checkout
+
+    async def checkout_for(self, repository: StackRepository, files: StackFiles) -> Checkout:
+        """Return the working tree as it is for files that were read again, maybe long after it was looked at.
+
+        Args:
+            repository: All stacks, as they were read again.
+            files: The files that count.
+        """
+        tree, before = repository.tree, self.source.repository.tree.index
+        known = {} if tree.index is None else tree.index.files
+        if tree.index is None or before is None or tree.index.written_ns != before.written_ns:
+            return await read_checkout(tree, repository.cache)
+        found = await self.checkout()
+        for path in files.list():
+            tracked, name = known.get(path), path.rpartition("/")[2]
+            is_new = tracked is None and (is_code(name) or is_values(name)) and path not in found.changed
+            if is_new or (tracked is not None and tree.number(path) != tracked.blob):
+                return await read_checkout(tree, repository.cache)
+        return found
 
     async def choose(self, named: str) -> ChosenStack:
         """Return a stack, as `NAME` or `NAME@WORKSPACE`.
@@ -118,7 +142,8 @@ class ChosenStack:
                 self._recording = await stack.enter_async_context(recorded(await self._subject(verb), emit))
                 emit = self._recording.emit
             try:
-                inputs = await read_inputs(self._source, self.resolved, command.settings(), command.engines)
+                # Under a lock, they are read when it is held.
+                inputs = NO_INPUTS if is_locked else await self._read_inputs()
                 run = await stack.enter_async_context(
                     open_stack_run(
                         self.resolved,
@@ -134,9 +159,13 @@ class ChosenStack:
                 remedy = repeat_with_permits(err.permits)
                 raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
-    async def _reread(self) -> ResolvedStack:
+    async def _reread(self) -> tuple[ResolvedStack, StackInputs]:
         self.resolved = await self._source.reread(self.resolved)
-        return self.resolved
+        return self.resolved, await self._read_inputs()
+
+    async def _read_inputs(self) -> StackInputs:
+        source = StackSource(self.resolved.repository)
+        return await read_inputs(source, self.resolved, self._command.settings(), self._command.engines)
 
     async def _subject(self, verb: str) -> RunSubject:
         target = self.resolved.target

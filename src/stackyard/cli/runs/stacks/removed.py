@@ -15,7 +15,12 @@ from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.path.plan import PlanRequest
 from stackyard.path.stacks.backend import BackendKind
 from stackyard.path.stacks.many import StackOutcome, StackStatus
-from stackyard.path.stacks.removed import StackGoneError, restore_code
+from stackyard.path.stacks.removed import (
+    ProtectedStackGoneError,
+    StackGoneError,
+    restore_code,
+    was_protected,
+)
 from stackyard.path.stacks.source import StackSource, split_workspace
 
 if TYPE_CHECKING:
@@ -86,9 +91,14 @@ async def destroy_removed(
 
     Raises:
         StackGoneError: Its code or its state is not to be found.
+        ProtectedStackGoneError: It was protected to its end.
         StackyardError: As for any stack.
     """
     name, workspace = split_workspace(record.name)
+    if await was_protected(command.source.repository.root, record):
+        raise ProtectedStackGoneError(
+            f"{record.target} was protected when its folder {record.path} was removed."
+        )
     async with restore_code(command.source.repository.root, record) as (folder, _):
         source = StackSource.find(folder)
         resolved = await source.resolve(name, workspace)
