@@ -98,7 +98,7 @@ def names_stacks(values: MutableMapping[str, Any]) -> bool:
         return True
     if target is None:
         return False
-    return target.startswith(_KIND) or (":" not in target and _is_only_a_stack(target))
+    return target.startswith(_KIND) or (":" not in target and _has_only_stacks())
 
 
 def note_given_provider(values: MutableMapping[str, Any]) -> None:
@@ -122,8 +122,8 @@ def refuse_stack_options(values: MutableMapping[str, Any]) -> None:
         raise UsageError("Name a TARGET, or select stacks with --all, --changed, --tag or --layer.")
 
 
-def _is_only_a_stack(name: str) -> bool:
-    """Return whether a bare name is that of a stack, and there is no site that could have it too."""
+def _has_only_stacks() -> bool:
+    """Return whether a bare name can only be that of a stack: there are stacks here, and no site."""
     from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: few names are bare
 
     try:
@@ -135,6 +135,7 @@ def _is_only_a_stack(name: str) -> bool:
     from stackyard.sources.stacks.repository import NoStacksError, find_stacks  # lazy: as above
 
     try:
-        return name.partition("@")[0] in find_stacks().stacks
+        # A name that is none of theirs is still meant as one: the error suggests another.
+        return bool(find_stacks().stacks)
     except NoStacksError:
         return False

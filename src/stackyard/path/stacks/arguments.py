@@ -128,6 +128,9 @@ def read_arguments(words: Sequence[str]) -> PassedArguments:
     refused: list[str] = []
     pairs = list(_pair_up(words))
     for name, value in pairs:
+        if not name:
+            refused.append(f"`{value}` is not a flag of OpenTofu: write flags as -NAME=VALUE")
+            continue
         if name not in _ALLOWED:
             refused.append(
                 f"`-{name}`: {_REFUSED.get(name, 'stackyard does not pass this flag to OpenTofu')}"
@@ -184,17 +187,16 @@ def _read_descriptors(passed: PassedArguments) -> PassedArguments:
 
 
 def _pair_up(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield each flag with its value, spelled in any way that the engine accepts.
+    """Yield each flag with its value, spelled in any way that the engine accepts; other words have no name.
 
     Raises:
-        RefusedArgumentError: A word is no flag, or a flag lacks its value.
+        RefusedArgumentError: A flag lacks its value.
     """
     left = iter(words)
     for word in left:
-        if not word.startswith("-") or word in ("-", "--"):
-            raise RefusedArgumentError(
-                f"`{word}` is not a flag of OpenTofu.", remedy="After `--`, write flags as -NAME=VALUE."
-            )
+        if not word.startswith("-") or not word.lstrip("-"):
+            yield "", word
+            continue
         name, has_value, value = word.lstrip("-").partition("=")
         if not has_value and _ALLOWED.get(name):
             following = next(left, None)

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["ChosenStack", "StackCommand"]
 
 
+_NOT_PERMITTED = "Correct the code, its values or stack.yaml: no option permits this."
+
+
 class StackCommand:
     """A command on stacks: what all of its stacks share.
 
@@ -94,7 +97,10 @@ class StackCommand:
             UsageError: There is none of that name.
             InvalidInputError: Something is wrong with its files, or its state is that of another one too.
         """
+        from stackyard.cli.runs.stacks.removed import require_not_removed  # lazy: it needs this module
+
         name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
+        require_not_removed(self, named)
         return ChosenStack(self, await self.source.resolve(name, workspace, self.arguments))
 
 
@@ -156,7 +162,7 @@ class ChosenStack:
                 )
                 yield run
             except GuardRefusedError as err:
-                remedy = repeat_with_permits(err.permits)
+                remedy = repeat_with_permits(err.permits) or _NOT_PERMITTED
                 raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
     async def _reread(self) -> tuple[ResolvedStack, StackInputs]:

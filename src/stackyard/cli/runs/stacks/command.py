@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from stackyard.base import events, process, schedule
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.stacks.selection import select_stacks
+from stackyard.engine.tools.find import find_engine
+from stackyard.engine.version import Flavour
 from stackyard.path.stacks.many import order_stacks
 from stackyard.path.stacks.source import StackSource
 
@@ -51,22 +54,22 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
     selected = await select_stacks(source, source.store, values)
     names = [name for name in selected.names if name in source.repository.stacks]
     graph = order_stacks(source.graph(), names, is_reversed=values["reverse"])
-    shared = dict(os.environ)
+    shared = await _environment(words[0])
 
     async def work(name: str) -> _CommandEnd:
         stack = source.repository.stacks[name]
         began_s = time.monotonic()
         with events.step(session.emit, f"run {name}", f"Running in stack:{name}"):
             ended = await process.run(_command(words, stack, shared), check=False)
-        end = _CommandEnd(
-            returncode=ended.returncode,
-            stdout=ended.stdout,
-            stderr=ended.stderr,
-            elapsed_s=time.monotonic() - began_s,
-        )
-        if ended.returncode != 0:
-            raise _CommandFailedError(end)
-        return end
+            end = _CommandEnd(
+                returncode=ended.returncode,
+                stdout=ended.stdout,
+                stderr=ended.stderr,
+                elapsed_s=time.monotonic() - began_s,
+            )
+            if ended.returncode != 0:
+                raise _CommandFailedError(end)
+            return end
 
     with process.watch_ends():
         results = await schedule.walk(graph, work, parallel=values["jobs"] or _AT_ONCE)
@@ -76,6 +79,14 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
         show=lambda writer: _show(writer, ends),
         status=ExitStatus.DONE if results.is_done else ExitStatus.FAILED,
     )
+
+
+async def _environment(program: str) -> dict[str, str]:
+    """Return the user's environment; an engine that only stackyard has installed is on its PATH too."""
+    if program not in list(Flavour) or shutil.which(program) is not None:
+        return dict(os.environ)
+    engine = (await find_engine(only=Flavour(program))).engine
+    return {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{engine.path.parent}"}
 
 
 def _command(words: tuple[str, ...], stack: Stack, shared: dict[str, str]) -> process.Command:

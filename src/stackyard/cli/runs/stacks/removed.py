@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import StackyardError
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import ChosenStack
+from stackyard.cli.runs.stacks.selection import find_removed
 from stackyard.cli.runs.target import allowances
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Permit
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from stackyard.cli.runs.stacks.chosen import StackCommand
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["RemovedStackError", "destroy_all_removed", "destroy_removed"]
+__all__ = ["RemovedStackError", "destroy_all_removed", "destroy_removed", "require_not_removed"]
 
 
 class RemovedStackError(StackyardError):
@@ -39,6 +40,20 @@ class RemovedStackError(StackyardError):
     code = "E-STACK-REMOVED"
     summary = "A stack was removed, but its resources still exist"
     default_remedy = "Restore its folder; or destroy its resources: --allow-destroy stack:NAME."
+
+
+def require_not_removed(command: StackCommand, named: str) -> None:
+    """Refuse to plan or apply a stack whose folder is gone.
+
+    Raises:
+        RemovedStackError: It was applied and removed; the error says how to destroy what it has.
+    """
+    record = find_removed(command.source, command.store, named)
+    if record is not None:
+        raise RemovedStackError(
+            f"The folder {record.path} of {record.target} was removed, but its resources still exist.",
+            remedy=f"Restore the folder; or destroy its resources: stackyard destroy {record.target}",
+        )
 
 
 async def destroy_all_removed(

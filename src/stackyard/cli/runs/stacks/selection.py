@@ -87,7 +87,10 @@ def _require_known(source: StackSource, values: Mapping[str, Any]) -> None:
     ):
         for word in given:
             if word not in known:
-                raise UsageError(f"No stack has the {option} `{word}`.{did_you_mean(word, known)}")
+                listed = ", ".join(sorted(filter(None, known))) or "none"
+                raise UsageError(
+                    f"No stack has the {option} `{word}`.{did_you_mean(word, known)} There are: {listed}."
+                )
 
 
 def applied_commits(records: Iterable[TargetRecord]) -> dict[str, str]:
