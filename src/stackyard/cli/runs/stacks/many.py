@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import process
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, StackyardError, UsageError
+from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.cli.confirmation import can_ask
 from stackyard.cli.result import Result
 from stackyard.cli.runs.plan import make_plan_request
@@ -20,14 +21,17 @@ from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.one import show_plan, stack_document
 from stackyard.cli.runs.stacks.removed import destroy_all_removed
 from stackyard.cli.runs.stacks.selection import select_stacks
-from stackyard.cli.runs.target import allowances
+from stackyard.cli.runs.target import allowances, repeat_with_permits
 from stackyard.cli.views.planned_changes import SIGNS
 from stackyard.engine.tofu import PlanMode
+from stackyard.guard import GuardRefusedError
 from stackyard.path.plan import PlanRequest
+from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.stacks.dependencies import has_resources
 from stackyard.path.stacks.inputs import InputsMissingError
 from stackyard.path.stacks.many import StackOutcome, StackStatus, order_stacks, run_stacks
 from stackyard.path.stacks.plan import make_stack_plan
+from stackyard.path.stacks.source import KIND
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -42,15 +46,7 @@ __all__ = ["run_stacks_apply", "run_stacks_destroy", "run_stacks_drift", "run_st
 
 # A start of an engine takes a core for a tenth of a second, then it waits for others.
 _AT_ONCE = 2 * (os.cpu_count() or 1)
-_COLOURS = {
-    StackStatus.APPLIED: "green",
-    StackStatus.UNCHANGED: "green",
-    StackStatus.PLANNED: "yellow",
-    StackStatus.WAITING: "yellow",
-    StackStatus.SKIPPED: "yellow",
-    StackStatus.REFUSED: "red",
-    StackStatus.FAILED: "red",
-}
+_FAILED = (StackStatus.FAILED, StackStatus.REFUSED)
 
 
 async def run_stacks_plan(session: Session, values: dict[str, Any]) -> Result:
@@ -77,8 +73,23 @@ async def run_stacks_plan(session: Session, values: dict[str, Any]) -> Result:
         )
 
     selected = await select_stacks(command.source, command.store, values)
-    outcomes = await _walk(command, selected.names, plan, is_ordered=False)
+    async with recorded(await _subject(command, "plan", len(selected.names)), command.session.emit) as record:
+        outcomes = await _walk(command, selected.names, plan, is_ordered=False)
+        record.note_failures([one.error for one in outcomes if one.error and one.status in _FAILED])
     return _result(selected, outcomes, is_plan=True, is_detailed=values.get("detailed_exitcode", False))
+
+
+async def _subject(command: StackCommand, verb: str, count: int) -> RunSubject:
+    """Return what one record says of a run that changes no stack."""
+    checkout = await command.checkout()
+    return RunSubject(
+        verb=verb,
+        target="1 stack" if count == 1 else f"{count} stacks",
+        state=KIND,
+        store=command.store,
+        redactor=NOTHING_SECRET,
+        commit=f"{checkout.commit}-dirty" if checkout.changed else checkout.commit,
+    )
 
 
 async def run_stacks_drift(session: Session, values: dict[str, Any]) -> Result:
@@ -226,6 +237,12 @@ def _show(
     for one in outcomes:
         if one.error is not None and one.status is not StackStatus.WAITING:
             _show_error(writer, one.name, one.error)
+    permits = {
+        permit for one in outcomes if isinstance(one.error, GuardRefusedError) for permit in one.error.permits
+    }
+    if permits:
+        # One command for all of them: a command for each stack would be refused for the others.
+        writer.line(repeat_with_permits(sorted(permits)) or "")
     rows = [
         (f"stack:{one.name}", one.status.value, _explain(one), f"{one.elapsed_s:.1f} s") for one in outcomes
     ]
@@ -247,7 +264,7 @@ def _show_error(writer: TextWriter, name: str, error: StackyardError) -> None:
     for finding in error.diagnostics:
         place = "" if finding.where is None else f"{finding.where}: "
         writer.line(f"  {place}{finding.detail}", style="red")
-    if error.remedy:
+    if error.remedy and not (isinstance(error, GuardRefusedError) and error.permits):
         writer.line(f"  {error.remedy}")
 
 
