@@ -197,6 +197,8 @@ def test_a_stack_that_is_not_valid_stops_only_what_comes_after_it(tmp_path: Path
     assert _statuses(ended) == {"broken": "failed", "next": "skipped", "other": "applied"}
     (failed,) = (one for one in ended["stacks"] if one["status"] == "failed")
     assert "stack.yaml" in str(failed["error"])
+    ran = repo.json("stack", "run", "--", "true", status=1)
+    assert _statuses(ran) == {"broken": "failed", "next": "skipped", "other": "done"}
 
 
 def test_the_last_stack_can_be_removed_and_an_adopted_one_too(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def names_stacks(values: MutableMapping[str, Any]) -> bool:
         return True
     if target is None:
         return False
-    return target.startswith(_KIND) or (":" not in target and _has_only_stacks())
+    return target.startswith(_KIND) or (":" not in target and _is_bare_stack(target))
 
 
 def note_given_provider(values: MutableMapping[str, Any]) -> None:
@@ -122,20 +122,21 @@ def refuse_stack_options(values: MutableMapping[str, Any]) -> None:
         raise UsageError("Name a TARGET, or select stacks with --all, --changed, --tag or --layer.")
 
 
-def _has_only_stacks() -> bool:
-    """Return whether a bare name can only be that of a stack: there are stacks here, and no site."""
+def _is_bare_stack(name: str) -> bool:
+    """Return whether a bare name is that of a stack: there is no site here, or it has no target of that name."""
     from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: few names are bare
-
-    try:
-        find_site()
-    except SiteNotFoundError:
-        pass
-    else:
-        return False
     from stackyard.sources.stacks.repository import NoStacksError, find_stacks  # lazy: as above
 
     try:
-        # A name that is none of theirs is still meant as one: the error suggests another.
-        return bool(find_stacks().stacks)
+        site = find_site()
+    except SiteNotFoundError:
+        site = None
+    try:
+        stacks = find_stacks().stacks
     except NoStacksError:
         return False
+    if site is None:
+        # A name that is none of theirs is still meant as one: the error suggests another.
+        return bool(stacks)
+    is_in_site = any((site / folder / f"{name}.yaml").is_file() for folder in ("envs", "manifests"))
+    return name.partition("@")[0] in stacks and not is_in_site

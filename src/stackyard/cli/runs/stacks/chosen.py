@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ChosenStack", "StackCommand"]
 
 
-_NOT_PERMITTED = "Correct the code, its values or stack.yaml: no option permits this."
+_NOT_PERMITTED = "Correct the code, its values or stack.yaml: no option permits all of this."
 
 
 class StackCommand:
@@ -162,7 +162,8 @@ class ChosenStack:
                 )
                 yield run
             except GuardRefusedError as err:
-                remedy = repeat_with_permits(err.permits) or _NOT_PERMITTED
+                can_be_permitted = all(one.permit is not None for one in err.findings)
+                remedy = repeat_with_permits(err.permits) if can_be_permitted else _NOT_PERMITTED
                 raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
     async def _reread(self) -> tuple[ResolvedStack, StackInputs]:

@@ -6,10 +6,11 @@ import os
 import shutil
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stackyard.base import events, process, schedule
-from stackyard.base.errors import ExitStatus, UsageError
+from stackyard.base.diagnostics import describe
+from stackyard.base.errors import ExitStatus, InvalidInputError, UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.stacks.selection import select_stacks
 from stackyard.engine.tools.find import find_engine
@@ -37,6 +38,9 @@ class _CommandEnd:
     elapsed_s: float
 
 
+StackEnd: TypeAlias = "_CommandEnd | InvalidInputError | tuple[str, ...]"
+
+
 class _CommandFailedError(Exception):
     """The program failed in a stack, so that those after it are skipped."""
 
@@ -52,12 +56,11 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
         raise UsageError("Write the program after `--`: stackyard stack run -- tofu validate")
     source = StackSource.find()
     selected = await select_stacks(source, source.store, values)
-    names = [name for name in selected.names if name in source.repository.stacks]
-    graph = order_stacks(source.graph(), names, is_reversed=values["reverse"])
+    graph = order_stacks(source.graph(), selected.names, is_reversed=values["reverse"])
     shared = await _environment(words[0])
 
     async def work(name: str) -> _CommandEnd:
-        stack = source.repository.stacks[name]
+        stack = source.require(name)
         began_s = time.monotonic()
         with events.step(session.emit, f"run {name}", f"Running in stack:{name}"):
             ended = await process.run(_command(words, stack, shared), check=False)
@@ -99,18 +102,22 @@ def _command(words: tuple[str, ...], stack: Stack, shared: dict[str, str]) -> pr
     return process.Command(argv=words, env={**shared, **own}, cwd=stack.folder)
 
 
-def _end_of(settled: schedule.Settled[str, _CommandEnd]) -> _CommandEnd | tuple[str, ...]:
-    """Return how the program ended in a stack, or the stacks because of which it was not started."""
+def _end_of(settled: schedule.Settled[str, _CommandEnd]) -> StackEnd:
+    """Return how the program ended in a stack, or why it was not started: other stacks, or a mistake."""
     if isinstance(settled, schedule.Done):
         return settled.value
     if isinstance(settled, schedule.Failed):
         if isinstance(settled.error, _CommandFailedError):
             return settled.error.end
+        if isinstance(settled.error, InvalidInputError):
+            return settled.error
         raise settled.error
     return settled.because
 
 
-def _document(name: str, end: _CommandEnd | tuple[str, ...]) -> dict[str, Any]:
+def _document(name: str, end: StackEnd) -> dict[str, Any]:
+    if isinstance(end, InvalidInputError):
+        return {"target": f"stack:{name}", "status": "failed", "error": describe(end)}
     if not isinstance(end, _CommandEnd):
         return {
             "target": f"stack:{name}",
@@ -127,10 +134,13 @@ def _document(name: str, end: _CommandEnd | tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _show(writer: TextWriter, ends: dict[str, _CommandEnd | tuple[str, ...]]) -> None:
+def _show(writer: TextWriter, ends: dict[str, StackEnd]) -> None:
     if not ends:
         writer.line("No stack is selected.", style="green")
     for name, end in ends.items():
+        if isinstance(end, InvalidInputError):
+            writer.line(f"stack:{name}: not valid: {end.detail}", style="red")
+            continue
         if not isinstance(end, _CommandEnd):
             reason = ", ".join(f"stack:{one}" for one in end)
             writer.line(f"stack:{name}: skipped, because of {reason}", style="yellow")
