@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import events, schedule
-from stackyard.base.dag import Graph
 from stackyard.base.errors import StackyardError
 from stackyard.guard import GuardRefusedError
 from stackyard.path.stacks.inputs import InputsMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable
 
+    from stackyard.base.dag import Graph
     from stackyard.engine.tofu import Applied
     from stackyard.path.stacks.plan import StackPlan
 
-__all__ = ["StackOutcome", "StackStatus", "order_stacks", "run_stacks"]
+__all__ = ["StackOutcome", "StackStatus", "run_stacks"]
 
 
 class StackStatus(enum.StrEnum):
@@ -62,29 +62,6 @@ class StackOutcome:
     def is_refused(self) -> bool:
         """Whether an apply of its plan would be refused."""
         return self.plan is not None and bool(self.plan.verdict.refused)
-
-
-def order_stacks(
-    graph: Graph[str], names: Collection[str], *, is_ordered: bool = True, is_reversed: bool = False
-) -> Graph[str]:
-    """Return the graph of some stacks; what is joined only through stacks left out stays joined.
-
-    Args:
-        graph: All stacks.
-        names: Some of them.
-        is_ordered: Whether their order matters; a plan changes nothing for the next one.
-        is_reversed: Whether what comes last goes first, as when everything is destroyed.
-    """
-    wanted = set(names)
-    edges = [
-        (name, before)
-        for name in graph.nodes
-        if is_ordered and name in wanted
-        for before in graph.ancestors(name)
-        if before in wanted
-    ]
-    found = Graph.build([name for name in graph.nodes if name in wanted], edges)
-    return found.reversed() if is_reversed else found
 
 
 async def run_stacks(

@@ -8,20 +8,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events, process, schedule
+from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.stacks.selection import select_stacks
-from stackyard.path.stacks.many import order_stacks
-from stackyard.path.stacks.source import StackSource
+from stackyard.sources.site.store_choice import choose_store, read_site_store
+from stackyard.sources.stacks.repository import find_stacks
+from stackyard.sources.stacks.walk import order_stacks
 
 if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.stacks.model import Stack
+    from stackyard.sources.stacks.repository import StackRepository
 
 __all__ = ["run_in_stacks"]
 
 _AT_ONCE = 2 * (os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The stacks of a repository."""
+
+    repository: StackRepository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +57,17 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
     words = tuple(values["engine_words"])
     if not words:
         raise UsageError("Name the program behind `--`: stackyard stack run -- tofu validate")
-    source = StackSource.find()
-    selected = await select_stacks(source, source.store, values)
-    names = [name for name in selected.names if name in source.repository.stacks]
-    graph = order_stacks(source.graph(), names, is_reversed=values["reverse"])
+    # Only what finds stacks: what runs an engine takes half a second to load.
+    repository = find_stacks()
+    root = repository.root
+    store = choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
+    selected = await select_stacks(_Found(repository), store, values)
+    names = [name for name in selected.names if name in repository.stacks]
+    graph = order_stacks(repository.graph(), names, is_reversed=values["reverse"])
     shared = dict(os.environ)
 
     async def work(name: str) -> _CommandEnd:
-        stack = source.repository.stacks[name]
+        stack = repository.stacks[name]
         began_s = time.monotonic()
         with events.step(session.emit, f"run {name}", f"Running in stack:{name}"):
             ended = await process.run(_command(words, stack, shared), check=False)

@@ -23,8 +23,9 @@ from stackyard.cli.runs.target import allowances
 from stackyard.cli.views.planned_changes import SIGNS
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.plan import PlanRequest
-from stackyard.path.stacks.many import StackOutcome, StackStatus, order_stacks, run_stacks
+from stackyard.path.stacks.many import StackOutcome, StackStatus, run_stacks
 from stackyard.path.stacks.plan import make_stack_plan
+from stackyard.sources.stacks.walk import order_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

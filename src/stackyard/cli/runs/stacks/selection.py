@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
-from stackyard.path.stacks.source import KIND
 from stackyard.sources.stacks.selection import select_changed
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.path.stacks.source import StackSource
+    from stackyard.sources.stacks.repository import StackRepository
     from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
 __all__ = ["SelectedStacks", "find_removed", "list_removed", "read_applied", "select_stacks"]
+
+
+# As `path.stacks.source` has it, which loads everything that runs an engine.
+KIND = "stack"
+
+
+class HasStacks(Protocol):
+    """What stacks are selected from."""
+
+    @property
+    def repository(self) -> StackRepository:
+        """All stacks."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +49,7 @@ class SelectedStacks:
     removed: tuple[TargetRecord, ...] = ()
 
 
-async def select_stacks(source: StackSource, store: ChosenStore, values: Mapping[str, Any]) -> SelectedStacks:
+async def select_stacks(source: HasStacks, store: ChosenStore, values: Mapping[str, Any]) -> SelectedStacks:
     """Return the stacks that the options select.
 
     Raises:
@@ -65,7 +77,7 @@ def _is_all(values: Mapping[str, Any]) -> bool:
     return bool(values.get("all_stacks")) and not values.get("tags") and not values.get("layers")
 
 
-def _matches(source: StackSource, name: str, values: Mapping[str, Any]) -> bool:
+def _matches(source: HasStacks, name: str, values: Mapping[str, Any]) -> bool:
     stack = source.repository.stacks.get(name)
     tags, layers = values.get("tags") or (), values.get("layers") or ()
     if stack is None:
@@ -73,7 +85,7 @@ def _matches(source: StackSource, name: str, values: Mapping[str, Any]) -> bool:
     return (not tags or bool(set(tags) & set(stack.settings.tags))) and (not layers or stack.layer in layers)
 
 
-def _require_known(source: StackSource, values: Mapping[str, Any]) -> None:
+def _require_known(source: HasStacks, values: Mapping[str, Any]) -> None:
     stacks = source.repository.stacks.values()
     for option, given, known in (
         ("layer", values.get("layers") or (), {*source.repository.layers, *(one.layer for one in stacks)}),
@@ -94,7 +106,7 @@ def read_applied(store: ChosenStore) -> tuple[TargetRecord, ...]:
         return tuple(one for one in StateService(objects).targets.all() if one.kind == KIND)
 
 
-def find_removed(source: StackSource, store: ChosenStore, named: str) -> TargetRecord | None:
+def find_removed(source: HasStacks, store: ChosenStore, named: str) -> TargetRecord | None:
     """Return what was applied of a stack whose folder is gone; None where it is there, or was never applied.
 
     Raises:
@@ -107,7 +119,7 @@ def find_removed(source: StackSource, store: ChosenStore, named: str) -> TargetR
     return next((one for one in list_removed(source, read_applied(store)) if one.name == wanted), None)
 
 
-def list_removed(source: StackSource, records: tuple[TargetRecord, ...]) -> tuple[TargetRecord, ...]:
+def list_removed(source: HasStacks, records: tuple[TargetRecord, ...]) -> tuple[TargetRecord, ...]:
     """Return what was applied of stacks that are no longer there, and was not destroyed."""
     known = {*source.repository.stacks, *source.repository.broken}
     return tuple(one for one in records if one.name.partition("@")[0] not in known and not one.is_destroyed)
