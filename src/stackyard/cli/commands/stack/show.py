@@ -11,6 +11,8 @@ from stackyard.cli.completions import complete_stacks
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.base.errors import Location
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.stacks.facts import StackFacts
@@ -48,8 +50,6 @@ def _place(where: Location) -> str:
 
 
 def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> dict[str, Any]:
-    from stackyard.sources.stacks.backend_secrets import show_settings  # lazy: only when this verb runs
-
     backend = facts.backend
     return {
         "name": stack.name,
@@ -70,7 +70,7 @@ def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> d
         if backend is None
         else {
             "type": backend.type,
-            "settings": show_settings(backend.settings),
+            "settings": _shown(backend.settings),
             "where": _place(backend.where),
         },
         "providers": dict(facts.providers),
@@ -93,13 +93,19 @@ def _document(repository: StackRepository, stack: Stack, facts: StackFacts) -> d
             {
                 "name": one.name,
                 "type": one.type,
-                "settings": show_settings(one.settings),
+                "settings": _shown(one.settings),
                 "where": _place(one.where),
             }
             for one in facts.remote_states
         ],
         "problems": [{"where": _place(one.where), "text": one.text} for one in facts.problems],
     }
+
+
+def _shown(settings: Mapping[str, str]) -> dict[str, str]:
+    from stackyard.sources.stacks.backend_secrets import show_settings  # lazy: only when this verb runs
+
+    return show_settings(settings)
 
 
 def _settings(settings: StackSettings) -> dict[str, Any]:

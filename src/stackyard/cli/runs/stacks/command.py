@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
+    from stackyard.sources.store import ChosenStore
 
 __all__ = ["run_in_stacks"]
 
@@ -59,9 +60,7 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
         raise UsageError("Name the program behind `--`: stackyard stack run -- tofu validate")
     # Only what finds stacks: what runs an engine takes half a second to load.
     repository = find_stacks()
-    root = repository.root
-    store = choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
-    selected = await select_stacks(_Found(repository), store, values)
+    selected = await select_stacks(_Found(repository), _store_of(repository), values)
     names = [name for name in selected.names if name in repository.stacks]
     graph = order_stacks(repository.graph(), names, is_reversed=values["reverse"])
     shared = dict(os.environ)
@@ -89,6 +88,11 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
         show=lambda writer: _show(writer, ends),
         status=ExitStatus.DONE if results.is_done else ExitStatus.FAILED,
     )
+
+
+def _store_of(repository: StackRepository) -> ChosenStore:
+    root = repository.root
+    return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
 
 
 def _command(words: tuple[str, ...], stack: Stack, shared: dict[str, str]) -> process.Command:
