@@ -123,7 +123,7 @@ def refuse_stack_options(values: MutableMapping[str, Any]) -> None:
 
 
 def _is_bare_stack(name: str) -> bool:
-    """Return whether a bare name is that of a stack: there is no site here, or it has no target of that name."""
+    """Return whether a bare name is that of a stack: there is no site, or it has no such target."""
     from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: few names are bare
     from stackyard.sources.stacks.repository import NoStacksError, find_stacks  # lazy: as above
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import events, schedule
-from stackyard.base.dag import Graph
 from stackyard.base.errors import StackyardError
 from stackyard.guard import GuardRefusedError
 from stackyard.path.stacks.inputs import InputsMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable
 
+    from stackyard.base.dag import Graph
     from stackyard.engine.tofu import Applied
     from stackyard.path.stacks.plan import StackPlan
 
-__all__ = ["StackOutcome", "StackStatus", "order_stacks", "run_stacks"]
+__all__ = ["StackOutcome", "StackStatus", "run_stacks"]
 
 
 class StackStatus(enum.StrEnum):
@@ -62,27 +62,6 @@ class StackOutcome:
     def is_refused(self) -> bool:
         """Whether an apply of its plan would be refused."""
         return self.plan is not None and bool(self.plan.verdict.refused)
-
-
-def order_stacks(
-    graph: Graph[str], names: Collection[str], *, is_ordered: bool = True, is_reversed: bool = False
-) -> Graph[str]:
-    """Return the graph of some stacks; what is joined only through stacks left out stays joined.
-
-    Args:
-        graph: All stacks.
-        names: Some of them.
-        is_ordered: Whether their order matters; a plan changes nothing for the next one.
-        is_reversed: Whether what comes last goes first, as when everything is destroyed.
-    """
-    wanted = set(names)
-    chosen = [name for name in graph.nodes if name in wanted]
-    if not is_ordered:
-        return Graph.build(chosen)
-    if len(chosen) < len(graph):
-        edges = ((name, one) for name in chosen for one in graph.ancestors(name) if one in wanted)
-        graph = Graph.build(chosen, edges)
-    return graph.reversed() if is_reversed else graph
 
 
 async def run_stacks(

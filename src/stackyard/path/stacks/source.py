@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.base.dag import Graph
 from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.errors import InvalidInputError, Location, UsageError
 from stackyard.base.redaction import Redactor
@@ -30,6 +29,7 @@ from stackyard.sources.stacks.backend_secrets import list_secrets
 from stackyard.sources.stacks.facts import read_facts
 from stackyard.sources.stacks.input_values import read_domain_values
 from stackyard.sources.stacks.isolation import check_isolation
+from stackyard.sources.stacks.order import build_whole_graph
 from stackyard.sources.stacks.repository import NoStacksError, find_stacks
 from stackyard.sources.stacks.var_files import find_var_files
 from stackyard.state import StateService
@@ -37,6 +37,7 @@ from stackyard.state import StateService
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.base.dag import Graph
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
     from stackyard.secrets.var_file import PrivateVarFile
@@ -270,24 +271,12 @@ class StackSource:
         return await source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
 
     def graph(self) -> Graph[str]:
-        """Return the order of the stacks, those that are not valid too: what comes after one of them waits.
+        """Return the order of the stacks, those that are not valid too.
 
         Raises:
-            CycleError: They depend on each other in a circle.
+            StackCycleError: They depend on each other in a circle.
         """
-        graph, broken = self.repository.graph(), tuple(self.repository.broken)
-        if not broken:
-            return graph
-        edges = [(name, one) for name in graph.nodes for one in broken if self._comes_after(name, one)]
-        return Graph.build((*graph.nodes, *broken), (*graph.edges, *edges))
-
-    def _comes_after(self, name: str, broken: str) -> bool:
-        """Return whether a stack comes after one that is not valid: it says so, or by their layers."""
-        stack, layers = self.repository.stacks[name], self.repository.layers
-        if any(one.stack == broken for one in stack.settings.after):
-            return True
-        before = layers[: layers.index(stack.layer)] if stack.layer in layers else ()
-        return any(broken.startswith(f"{layer}/") for layer in before)
+        return build_whole_graph(self.repository)
 
     def check_isolation(self) -> Isolation:
         """Return what is wrong with where stacks keep their states, and with whose states they read."""

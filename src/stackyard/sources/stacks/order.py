@@ -12,12 +12,12 @@ from stackyard.sources.stacks.kinds import STACK_FILE
 from stackyard.sources.stacks.settings import find_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Collection, Iterator, Mapping, Set
 
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["StackCycleError", "build_graph", "unknown_names"]
+__all__ = ["StackCycleError", "build_graph", "build_whole_graph", "order_stacks", "unknown_names"]
 
 
 class StackCycleError(CycleError):
@@ -45,6 +45,49 @@ def build_graph(repository: StackRepository) -> Graph[str]:
         ]
         detail = f"Stacks come after each other in a circle: {'; '.join(steps)}."
         raise StackCycleError(err.cycle, detail) from err
+
+
+def build_whole_graph(repository: StackRepository) -> Graph[str]:
+    """Return the order of the stacks, those that are not valid too: what comes after one of them waits.
+
+    Raises:
+        StackCycleError: It is a circle.
+    """
+    graph, broken = build_graph(repository), tuple(repository.broken)
+    if not broken:
+        return graph
+    edges = [(name, one) for name in graph.nodes for one in broken if _comes_after(repository, name, one)]
+    return Graph.build((*graph.nodes, *broken), (*graph.edges, *edges))
+
+
+def _comes_after(repository: StackRepository, name: str, broken: str) -> bool:
+    """Return whether a stack comes after one that is not valid: it says so, or by their layers."""
+    stack, layers = repository.stacks[name], repository.layers
+    if any(one.stack == broken for one in stack.settings.after):
+        return True
+    before = layers[: layers.index(stack.layer)] if stack.layer in layers else ()
+    return any(broken.startswith(f"{layer}/") for layer in before)
+
+
+def order_stacks(
+    graph: Graph[str], names: Collection[str], *, is_ordered: bool = True, is_reversed: bool = False
+) -> Graph[str]:
+    """Return the graph of some stacks; what is joined only through stacks left out stays joined.
+
+    Args:
+        graph: All stacks.
+        names: Some of them.
+        is_ordered: Whether their order matters; a plan changes nothing for the next one.
+        is_reversed: Whether what comes last goes first, as when everything is destroyed.
+    """
+    wanted = set(names)
+    chosen = [name for name in graph.nodes if name in wanted]
+    if not is_ordered:
+        return Graph.build(chosen)
+    if len(chosen) < len(graph):
+        edges = ((name, one) for name in chosen for one in graph.ancestors(name) if one in wanted)
+        graph = Graph.build(chosen, edges)
+    return graph.reversed() if is_reversed else graph
 
 
 def _said_edges(repository: StackRepository) -> Iterator[tuple[str, str]]:

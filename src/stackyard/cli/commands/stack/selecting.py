@@ -31,10 +31,9 @@ def run_selection(session: Session, repository: StackRepository, base: str | Non
 
 def _read_applied_commits(repository: StackRepository) -> dict[str, str]:
     """Return by name the commit of each stack that was applied last, which counts on the default branch."""
-    from stackyard.cli.runs.stacks.selection import applied_commits, read_applied  # lazy: the store
-    from stackyard.path.stacks.source import StackSource  # lazy: as above
+    from stackyard.cli.runs.stacks.selection import applied_commits, read_applied, store_of  # lazy: the store
 
-    return applied_commits(read_applied(StackSource(repository).store))
+    return applied_commits(read_applied(store_of(repository)))
 
 
 @contextlib.contextmanager

@@ -12,20 +12,27 @@ from stackyard.base import events, process, schedule
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, InvalidInputError, UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.stacks.selection import select_stacks
-from stackyard.engine.tools.find import find_engine
-from stackyard.engine.version import Flavour
-from stackyard.path.stacks.many import order_stacks
-from stackyard.path.stacks.source import StackSource
+from stackyard.cli.runs.stacks.selection import select_stacks, store_of
+from stackyard.sources.stacks.order import build_whole_graph, order_stacks
+from stackyard.sources.stacks.repository import find_stacks
 
 if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.stacks.model import Stack
+    from stackyard.sources.stacks.repository import StackRepository
 
 __all__ = ["run_in_stacks"]
 
+_ENGINES = ("tofu", "terraform")
 _AT_ONCE = 2 * (os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The stacks of a repository."""
+
+    repository: StackRepository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +61,14 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
     words = tuple(values["engine_words"])
     if not words:
         raise UsageError("Write the program after `--`: stackyard stack run -- tofu validate")
-    source = StackSource.find()
-    selected = await select_stacks(source, source.store, values)
-    graph = order_stacks(source.graph(), selected.names, is_reversed=values["reverse"])
+    # Only what finds stacks: what runs an engine takes half a second to load.
+    repository = find_stacks()
+    selected = await select_stacks(repository, store_of(repository), values)
+    graph = order_stacks(build_whole_graph(repository), selected.names, is_reversed=values["reverse"])
     shared = await _environment(words[0])
 
     async def work(name: str) -> _CommandEnd:
-        stack = source.require(name)
+        stack = repository.find(name)
         began_s = time.monotonic()
         with events.step(session.emit, f"run {name}", f"Running in stack:{name}"):
             ended = await process.run(_command(words, stack, shared), check=False)
@@ -86,8 +94,11 @@ async def run_in_stacks(session: Session, values: dict[str, Any]) -> Result:
 
 async def _environment(program: str) -> dict[str, str]:
     """Return the user's environment; an engine that only stackyard has installed is on its PATH too."""
-    if program not in list(Flavour) or shutil.which(program) is not None:
+    if program not in _ENGINES or shutil.which(program) is not None:
         return dict(os.environ)
+    from stackyard.engine.tools.find import find_engine  # lazy: only for an engine that is not on PATH
+    from stackyard.engine.version import Flavour  # lazy: as above
+
     engine = (await find_engine(only=Flavour(program))).engine
     return {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{engine.path.parent}"}
 

@@ -29,9 +29,10 @@ from stackyard.path.plan import PlanRequest
 from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.stacks.dependencies import has_resources
 from stackyard.path.stacks.inputs import InputsMissingError
-from stackyard.path.stacks.many import StackOutcome, StackStatus, order_stacks, run_stacks
+from stackyard.path.stacks.many import StackOutcome, StackStatus, run_stacks
 from stackyard.path.stacks.plan import make_stack_plan
 from stackyard.path.stacks.source import KIND
+from stackyard.sources.stacks.order import order_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -72,7 +73,7 @@ async def run_stacks_plan(session: Session, values: dict[str, Any]) -> Result:
             elapsed_s=time.monotonic() - began_s,
         )
 
-    selected = await select_stacks(command.source, command.store, values)
+    selected = await select_stacks(command.source.repository, command.store, values)
     async with recorded(await _subject(command, "plan", len(selected.names)), command.session.emit) as record:
         outcomes = await _walk(command, selected.names, plan, is_ordered=False)
         record.note_failures([one.error for one in outcomes if one.error and one.status in _FAILED])
@@ -103,7 +104,7 @@ async def run_stacks_apply(session: Session, values: dict[str, Any]) -> Result:
         raise UsageError("--plan applies the plan of one stack: name it as TARGET.")
     command = StackCommand(session, values)
     plan_request = make_plan_request(values)
-    selected = await select_stacks(command.source, command.store, values)
+    selected = await select_stacks(command.source.repository, command.store, values)
     outcomes = await _walk(command, selected.names, _applier(command, plan_request))
     if not values["dry_run"]:
         # Last: the others may have stopped using what these have.
@@ -115,7 +116,7 @@ async def run_stacks_destroy(session: Session, values: dict[str, Any]) -> Result
     """Destroy the stacks that the options select, those that others depend on last."""
     command = StackCommand(session, values)
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
-    selected = await select_stacks(command.source, command.store, values)
+    selected = await select_stacks(command.source.repository, command.store, values)
     outcomes = await _walk(command, selected.names, _applier(command, plan_request), is_reversed=True)
     return _result(selected, outcomes, is_plan=values["dry_run"])
 

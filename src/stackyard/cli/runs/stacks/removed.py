@@ -48,7 +48,7 @@ def require_not_removed(command: StackCommand, named: str) -> None:
     Raises:
         RemovedStackError: It was applied and removed; the error says how to destroy what it has.
     """
-    record = find_removed(command.source, command.store, named)
+    record = find_removed(command.source.repository, command.store, named)
     if record is not None:
         raise RemovedStackError(
             f"The folder {record.path} of {record.target} was removed, but its resources still exist.",

@@ -6,16 +6,17 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
-from stackyard.path.stacks.source import KIND
+from stackyard.sources.site.store_choice import choose_store, read_site_store
 from stackyard.sources.stacks.selection import select_changed
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.path.stacks.source import StackSource
+    from stackyard.sources.stacks.repository import StackRepository
     from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
@@ -26,7 +27,12 @@ __all__ = [
     "list_removed",
     "read_applied",
     "select_stacks",
+    "store_of",
 ]
+
+
+# As `path.stacks.source` has it, which loads everything that runs an engine.
+KIND = "stack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +50,22 @@ class SelectedStacks:
     removed: tuple[TargetRecord, ...] = ()
 
 
-async def select_stacks(source: StackSource, store: ChosenStore, values: Mapping[str, Any]) -> SelectedStacks:
+async def select_stacks(
+    repository: StackRepository, store: ChosenStore, values: Mapping[str, Any]
+) -> SelectedStacks:
     """Return the stacks that the options select.
 
     Raises:
         UsageError: A layer or tag does not exist, or nothing says which stacks.
         GitError: git cannot say what changed.
     """
-    repository = source.repository
     if values.get("base") and not values.get("changed"):
         raise UsageError("--base says what --changed compares with: give both.")
     names = [*repository.stacks, *repository.broken]
-    names = [name for name in names if _matches(source, name, values)]
-    _require_known(source, values)
+    names = [name for name in names if _matches(repository, name, values)]
+    _require_known(repository, values)
     records = read_applied(store)
-    removed = list_removed(source, records)
+    removed = list_removed(repository, records)
     if not values.get("changed"):
         return SelectedStacks(names=tuple(names), reasons={}, removed=removed if _is_all(values) else ())
     changed = await select_changed(repository, values.get("base"), applied_commits(records))
@@ -71,18 +78,18 @@ def _is_all(values: Mapping[str, Any]) -> bool:
     return bool(values.get("all_stacks")) and not values.get("tags") and not values.get("layers")
 
 
-def _matches(source: StackSource, name: str, values: Mapping[str, Any]) -> bool:
-    stack = source.repository.stacks.get(name)
+def _matches(repository: StackRepository, name: str, values: Mapping[str, Any]) -> bool:
+    stack = repository.stacks.get(name)
     tags, layers = values.get("tags") or (), values.get("layers") or ()
     if stack is None:
         return not tags and not layers
     return (not tags or bool(set(tags) & set(stack.settings.tags))) and (not layers or stack.layer in layers)
 
 
-def _require_known(source: StackSource, values: Mapping[str, Any]) -> None:
-    stacks = source.repository.stacks.values()
+def _require_known(repository: StackRepository, values: Mapping[str, Any]) -> None:
+    stacks = repository.stacks.values()
     for option, given, known in (
-        ("layer", values.get("layers") or (), {*source.repository.layers, *(one.layer for one in stacks)}),
+        ("layer", values.get("layers") or (), {*repository.layers, *(one.layer for one in stacks)}),
         ("tag", values.get("tags") or (), {tag for one in stacks for tag in one.settings.tags}),
     ):
         for word in given:
@@ -91,6 +98,12 @@ def _require_known(source: StackSource, values: Mapping[str, Any]) -> None:
                 raise UsageError(
                     f"No stack has the {option} `{word}`.{did_you_mean(word, known)} There are: {listed}."
                 )
+
+
+def store_of(repository: StackRepository) -> ChosenStore:
+    """Return the store of the stacks of a repository."""
+    root = repository.root
+    return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
 
 
 def applied_commits(records: Iterable[TargetRecord]) -> dict[str, str]:
@@ -108,7 +121,7 @@ def read_applied(store: ChosenStore) -> tuple[TargetRecord, ...]:
         return tuple(one for one in StateService(objects).targets.all() if one.kind == KIND)
 
 
-def find_removed(source: StackSource, store: ChosenStore, named: str) -> TargetRecord | None:
+def find_removed(repository: StackRepository, store: ChosenStore, named: str) -> TargetRecord | None:
     """Return what was applied of a stack whose folder is gone; None where it is there, or was never applied.
 
     Raises:
@@ -116,12 +129,12 @@ def find_removed(source: StackSource, store: ChosenStore, named: str) -> TargetR
     """
     wanted = named.removeprefix(f"{KIND}:")
     name = wanted.partition("@")[0]
-    if name in source.repository.stacks or name in source.repository.broken:
+    if name in repository.stacks or name in repository.broken:
         return None
-    return next((one for one in list_removed(source, read_applied(store)) if one.name == wanted), None)
+    return next((one for one in list_removed(repository, read_applied(store)) if one.name == wanted), None)
 
 
-def list_removed(source: StackSource, records: tuple[TargetRecord, ...]) -> tuple[TargetRecord, ...]:
+def list_removed(repository: StackRepository, records: tuple[TargetRecord, ...]) -> tuple[TargetRecord, ...]:
     """Return what was applied of stacks that are no longer there, and was not destroyed."""
-    known = {*source.repository.stacks, *source.repository.broken}
+    known = {*repository.stacks, *repository.broken}
     return tuple(one for one in records if one.name.partition("@")[0] not in known and not one.is_destroyed)
