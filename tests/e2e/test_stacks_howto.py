@@ -50,7 +50,7 @@ EXPECTED = (
     ("@blue", "1 created"),
     ("-target", "Planned with -target=terraform_data.bridge"),
     ("--allow-dirty", "1 changed"),
-    ("git rm", "stack:onprem/legacy was applied and is no longer there", "1 destroyed"),
+    ("git rm", "stack:onprem/legacy was removed, but its resources still exist", "1 destroyed"),
     ("stack run", "onprem/web is in"),
     ("inventory.d", "10.0.0.5"),
 )
