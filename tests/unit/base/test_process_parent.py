@@ -115,14 +115,30 @@ def test_watched_blocks_that_overlap_end_no_program_of_each_other() -> None:
         with process.watch_ends():
             return (await process.run(shell(script), check=False)).returncode
 
-    async def both(folder: str) -> tuple[int, int]:
+    async def both(folder: str) -> list[int]:
         # The first ends while the second, which began later, still works.
         short = asyncio.create_task(one(f"until [ -e {folder}/began ]; do sleep 0.01; done"))
         await asyncio.sleep(0)
-        return await asyncio.gather(short, one(f"touch {folder}/began; sleep 0.3; exit 7"))
+        return list(await asyncio.gather(short, one(f"touch {folder}/began; sleep 0.3; exit 7")))
 
     with tempfile.TemporaryDirectory() as folder:
-        assert asyncio.run(both(folder)) == (0, 7)
+        assert asyncio.run(both(folder)) == [0, 7]
+
+
+def test_what_a_task_without_a_block_starts_outlives_the_block_of_another() -> None:
+    async def watched(folder: str) -> None:
+        with process.watch_ends():
+            await process.run(shell(f"until [ -e {folder}/began ]; do sleep 0.01; done"))
+
+    async def both(folder: str) -> int:
+        other = asyncio.create_task(watched(folder))
+        await asyncio.sleep(0)
+        ended = await process.run(shell(f"touch {folder}/began; sleep 0.3; exit 7"), check=False)
+        await other
+        return ended.returncode
+
+    with tempfile.TemporaryDirectory() as folder:
+        assert asyncio.run(both(folder)) == 7
 
 
 @pytest.mark.parametrize("argv", [("stackyard-no-such-program",), ("/etc/passwd",), ("true",)])

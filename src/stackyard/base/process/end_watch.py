@@ -9,6 +9,7 @@ a launcher they would be killed by their first line, before they have saved thei
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import signal
 import socket
@@ -30,6 +31,8 @@ _NEEDED = (signal.SIGINT, signal.SIGTERM)
 
 _current: EndWatch | None = None
 _blocks = 0
+# Whether this task is in a block. What another task starts meanwhile may outlive that block.
+_is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("is_inside", default=False)
 
 
 class EndWatch:
@@ -80,7 +83,7 @@ class EndWatch:
 
 def find_watch() -> EndWatch | None:
     """Return the process that watches now, if one does and a program may be started without a launcher."""
-    return _current if _current is not None and _are_signals_heard() else None
+    return _current if _current is not None and _is_inside.get() and _are_signals_heard() else None
 
 
 @contextlib.contextmanager
@@ -95,9 +98,12 @@ def watch_ends() -> Iterator[None]:
         with contextlib.suppress(OSError):
             _current = EndWatch()
     _blocks += 1
+    before = _is_inside.get()
+    _is_inside.set(True)
     try:
         yield
     finally:
+        _is_inside.set(before)
         _blocks -= 1
         if _blocks == 0 and _current is not None:
             _current.close()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import stackyard
-from stackyard.base import directories, events, files
+from stackyard.base import directories, events
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.base.locks import exclusive
 from stackyard.engine import tofu
@@ -76,8 +76,8 @@ async def initialise(
     with events.step(emit, step, f"Preparing {resolved.target}"):
         async with _provider_turn(cache, _provider_set(resolved, workdir), step, emit):
             await _init(resolved, workdir, options, emit)
-    # The engine may have written its lock file.
-    files.replace_file(stamp, _make_stamp(resolved, workdir, settings))
+    # The engine may have written its lock file. What is lost of this in a crash is only prepared once more.
+    stamp.write_bytes(_make_stamp(resolved, workdir, settings))
 
 
 async def _init(
@@ -142,7 +142,7 @@ async def _provider_turn(cache: Path, name: str, step: str, emit: events.Emit) -
 
     async with exclusive(cache / f"{name}.lock", f"process {os.getpid()}", say):
         yield
-        files.replace_file(ready, b"")
+        ready.touch()
 
 
 def _read(path: Path) -> bytes | None:

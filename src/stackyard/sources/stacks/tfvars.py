@@ -41,7 +41,7 @@ _DEEPEST = 500
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _SCALAR = rf'(?:"({SIMPLE_TEXT})"|({NUMBER})|(true|false|null))'
 _ONE = rf'\s*+(?:"{SIMPLE_TEXT}"|{NUMBER}|true|false|null)\s*+'
-_LIST = rf"\[((?:{_ONE},)*+(?:{_ONE})?+\s*+)\]"
+_LIST = rf"\[((?:{_ONE},)*(?:{_ONE})?\s*)\]"
 _ATTRIBUTE = re.compile(rf"({IDENTIFIER})[ \t]*+=(?![=>])")
 _ENTRY = re.compile(rf"\s*+({IDENTIFIER})[ \t]*+[=:][ \t]*+(?:{_SCALAR}|{_LIST})[ \t]*+(?:,|\r?\n|(?=\}}))")
 _SCALARS = re.compile(_SCALAR)

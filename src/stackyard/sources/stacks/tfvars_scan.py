@@ -21,19 +21,20 @@ __all__ = [
     "read_number",
 ]
 
+# Groups are not possessive: Python before 3.11.5 matches too little with some that are.
 IDENTIFIER = r"[^\W\d][\w-]*+"
-NUMBER = r"-?+\d++(?:\.\d++)?+(?:[eE][-+]?+\d++)?+"
+NUMBER = r"-?\d++(?:\.\d++)?(?:[eE][-+]?\d++)?"
 # Without an escape or a template, so that it means what it says.
-SIMPLE_TEXT = r'(?:[^"\\\n$%]++|[$%](?!\{))*+'
-_COMMENT = r"#[^\n]*+|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
+SIMPLE_TEXT = r'[^"\\\n$%]*+(?:[$%](?!\{)[^"\\\n$%]*+)*'
+_COMMENT = r"#[^\n]*+|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/"
 # What may be between two tokens: within a line, and over several.
-GAP = re.compile(rf"(?:[ \t\r]++|{_COMMENT})*+")
-BLANKS = re.compile(rf"(?:\s++|{_COMMENT})*+")
+GAP = re.compile(rf"(?:[ \t\r]++|{_COMMENT})*")
+BLANKS = re.compile(rf"(?:\s++|{_COMMENT})*")
 
-_STRING = re.compile(r'"((?:[^"\\\n$%]++|\\.|\$\$\{|%%\{|[$%](?!\{))*+)"')
+_STRING = re.compile(r'"([^"\\\n$%]*+(?:(?:\\.|\$\$\{|%%\{|[$%](?!\{))[^"\\\n$%]*+)*)"')
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|([$%])\4\{", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
-_HEREDOC = re.compile(rf"<<(-?+)({IDENTIFIER})[ \t]*+\r?\n")
+_HEREDOC = re.compile(rf"<<(-?)({IDENTIFIER})[ \t]*+\r?\n")
 _TEMPLATE = re.compile(r"\$\$\{|%%\{|([$%]\{)")
 # The next thing of a string that has templates, and of an expression.
 _IN_STRING = re.compile(r'\\.|\$\$\{|%%\{|[$%]\{|"|\n', re.DOTALL)
