@@ -119,6 +119,7 @@ def test_an_apply_watches_only_the_guests_it_touches_when_the_last_one_was_publi
     assert yard.json("inventory", "show", "t")["freshness"] == "current"
 
 
+@pytest.mark.soak
 def test_a_guest_that_stays_down_fails_an_apply_with_nothing_to_change(yard: Yard) -> None:
     set_boot_time(yard, NEVER_S)
     yard.write_env("t", [{**WEB, "verify": {"timeout_s": 1}}])

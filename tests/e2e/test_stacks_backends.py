@@ -297,7 +297,10 @@ _ENCRYPTED = """
 """
 
 
-@pytest.mark.parametrize("backend", ['backend "http" {}', ""], ids=["store", "local"])
+@pytest.mark.parametrize(
+    "backend",
+    [pytest.param('backend "http" {}', id="store"), pytest.param("", id="local", marks=pytest.mark.soak)],
+)
 def test_a_state_that_the_code_encrypts_is_applied_bound_read_and_given_to_dependents(
     tmp_path: Path, backend: str
 ) -> None:

@@ -32,6 +32,7 @@ _MAIN = """
     }
 """
 _BACKENDS = {"store": 'terraform {\n  backend "http" {}\n}\n', "local": ""}
+_USUAL = {("store", "the program"), ("local", "both")}
 
 
 def _repo(folder: Path, backend: str) -> StackRepo:
@@ -59,8 +60,15 @@ def _await(path: Path) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("who", ["the program", "the engine", "both"])
-@pytest.mark.parametrize("backend", list(_BACKENDS))
+# Each takes its time: one of each kind in every run, all of them in `make soak`.
+@pytest.mark.parametrize(
+    ("backend", "who"),
+    [
+        pytest.param(backend, who, marks=() if (backend, who) in _USUAL else pytest.mark.soak)
+        for backend in _BACKENDS
+        for who in ("the program", "the engine", "both")
+    ],
+)
 def test_an_apply_that_is_killed_at_work_is_completed_by_the_next(
     tmp_path: Path, backend: str, who: str
 ) -> None:

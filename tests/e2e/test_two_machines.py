@@ -139,6 +139,7 @@ def test_the_second_of_two_on_one_target_waits_visibly_and_then_works(pair: TwoM
     assert b.json("plan", "t")["has_changes"] is False
 
 
+@ON_ONE_KIND
 def test_a_run_of_the_other_machine_is_shown_followed_and_cancelled(pair: TwoMachines) -> None:
     a, b = pair.first, pair.second
     # A bucket is looked at now and then: the request must come before the end.
@@ -192,6 +193,7 @@ def test_a_stray_guest_that_one_machine_imported_belongs_to_both(tmp_path: Path)
         assert len(b.json("output", "home")["guests"]) == 2
 
 
+@ON_ONE_KIND
 def test_a_machine_without_the_key_is_told_which_one_is_missing(pair: TwoMachines) -> None:
     a, b = pair.first, pair.second
     a.run("plan", "t")
@@ -210,6 +212,7 @@ def test_a_machine_without_the_key_is_told_which_one_is_missing(pair: TwoMachine
     assert given.json("plan", "t")["has_changes"] is False
 
 
+@ON_ONE_KIND
 def test_another_site_is_refused_the_store(pair: TwoMachines, tmp_path: Path) -> None:
     pair.first.run("apply", "t", "--no-verify")
     other = tmp_path / "other.key"
@@ -222,6 +225,7 @@ def test_another_site_is_refused_the_store(pair: TwoMachines, tmp_path: Path) ->
     assert pair.first.json("plan", "t")["has_changes"] is False
 
 
+@ON_ONE_KIND
 def test_a_plan_that_was_saved_before_a_rotation_of_the_key_applies_after_it(pair: TwoMachines) -> None:
     a, b = pair.first, pair.second
     in_store = a.json("plan", "t", "--out", "store:")["plan"]
