@@ -72,7 +72,7 @@ checkout_option = click.option(
 
 
 def engine_arguments(function: Function) -> Function:
-    """Add what stands behind `--`."""
+    """Add the arguments after `--`."""
     return click.argument("engine_words", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)(function)
 
 
@@ -82,7 +82,7 @@ def selects_stacks(values: MutableMapping[str, Any]) -> bool:
 
 
 def names_stacks(values: MutableMapping[str, Any]) -> bool:
-    """Return whether a command line is about stacks; what stands behind `--` is no target.
+    """Return whether a command line is about stacks; an argument after `--` is no target.
 
     Raises:
         UsageError: A target is named, and stacks are selected too.

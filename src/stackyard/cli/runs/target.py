@@ -234,7 +234,7 @@ def repeat_with_permits(permits: Sequence[Permit]) -> str | None:
         names.setdefault(permit.option, []).append(permit.name)
     options = [word for option, given in names.items() for word in (option, ",".join(given))]
     words = sys.argv[1:]
-    # What stands behind `--` is for the engine.
+    # Arguments after `--` are for the engine.
     end = words.index("--") if "--" in words else len(words)
     command = shlex.join(["stackyard", *words[:end], *options, *words[end:]])
     return f"Correct the input; or, where every one of these is meant, repeat with: {command}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PassedArguments", "RefusedArgumentError", "read_arguments"]
 
-# What the engine may be given, and whether a value may stand behind it as a word of its own.
+# What the engine may be given, and whether its value may be the next word.
 _ALLOWED = {
     "target": True,
     "target-file": True,
@@ -114,7 +114,7 @@ class PassedArguments:
 
 
 def read_arguments(words: Sequence[str]) -> PassedArguments:
-    """Check what stands behind `--`.
+    """Check the arguments after `--`.
 
     A variables file that is a descriptor of this process is read here.
 
@@ -153,10 +153,10 @@ def _is_descriptor(value: str | None) -> bool:
 
 
 def _read_descriptors(passed: PassedArguments) -> PassedArguments:
-    """Read the descriptors; what stands behind the last of them stays as it is, because the last value wins.
+    """Read the descriptors; the words after the last of them stay as they are, because the last value wins.
 
     Raises:
-        RefusedArgumentError: A value stands before a descriptor, and would come behind it.
+        RefusedArgumentError: A value comes before a descriptor, and would be moved after it.
     """
     from stackyard.sources.stacks.var_file_content import read_descriptor  # lazy: few pass one on
 
@@ -168,7 +168,7 @@ def _read_descriptors(passed: PassedArguments) -> PassedArguments:
     for word in passed.words[: last + 1]:
         if word.startswith("-var="):
             raise RefusedArgumentError(
-                f"`{_hide(word)}` stands before a file of values that comes from a descriptor.",
+                f"`{_hide(word)}` comes before a variables file that is a descriptor.",
                 remedy="Write -var behind every -var-file: the last one that sets a variable wins.",
             )
         if not word.startswith(option):

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.base.directories import PROJECT_FOLDER
-from stackyard.base.errors import InvalidInputError, Location, UsageError
+from stackyard.base.errors import UsageError
 from stackyard.base.redaction import Redactor
 from stackyard.path.stacks.arguments import PassedArguments
 from stackyard.path.stacks.backend import (
@@ -24,13 +23,14 @@ from stackyard.path.stacks.backend import (
 from stackyard.path.stacks.environment import engine_environment, find_cli_config, secret_values
 from stackyard.path.stacks.files import StackFiles
 from stackyard.path.target import Target
-from stackyard.sources.site.store_choice import choose_store, read_site_store
 from stackyard.sources.stacks.backend_secrets import list_secrets
 from stackyard.sources.stacks.facts import read_facts
 from stackyard.sources.stacks.input_values import read_domain_values
 from stackyard.sources.stacks.isolation import check_isolation
+from stackyard.sources.stacks.kinds import KIND, is_code
 from stackyard.sources.stacks.order import build_whole_graph
 from stackyard.sources.stacks.repository import NoStacksError, find_stacks
+from stackyard.sources.stacks.store import store_of
 from stackyard.sources.stacks.var_files import find_var_files
 from stackyard.state import StateService
 
@@ -49,23 +49,11 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.working_tree import WorkingTree
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["KIND", "CommittedStoreError", "ResolvedStack", "StackSource", "make_target", "split_workspace"]
+__all__ = ["ResolvedStack", "StackSource", "make_target", "split_workspace"]
 
-KIND = "stack"
 # The name is part of the path of a local state.
 _WORKSPACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _DECLARES = re.compile(r'^\s*"?(resource|module|import|moved|removed)"?[\s":{]', re.MULTILINE)
-_CODE = (".tf", ".tf.json", ".tofu", ".tofu.json")
-
-
-class CommittedStoreError(InvalidInputError):
-    """The folder with keys and states is part of the repository, or a link in it leads there."""
-
-    code = "E-STACK-STORE-COMMITTED"
-    summary = "The folder for keys and states is committed"
-    default_remedy = (
-        "Take it out of git with `git rm -r --cached .stackyard`, and remove it, unless all of it is yours."
-    )
 
 
 def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
@@ -130,7 +118,7 @@ class ResolvedStack:
         """Yield the files with code: of the stack, and of its local modules."""
         for folder in (self.stack.folder, *self.module_folders()):
             for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-                if path.name.endswith(_CODE):
+                if is_code(path.name):
                     yield path
 
     def module_folders(self) -> tuple[Path, ...]:
@@ -187,9 +175,10 @@ class StackSource:
         Raises:
             StoreError: The store cannot say.
         """
-        if not self.store.is_shared and not self.store.folder.is_dir():
+        store = self.store
+        if not store.is_shared and not store.folder.is_dir():
             return False
-        with contextlib.closing(self.store.read()) as objects:
+        with contextlib.closing(store.read()) as objects:
             records = StateService(objects).targets.all()
             return any(one.kind == KIND and not one.is_destroyed for one in records)
 
@@ -200,16 +189,7 @@ class StackSource:
         Raises:
             CommittedStoreError: git tracks it, or some of it.
         """
-        root = self.repository.root
-        self._refuse_committed_store()
-        return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
-
-    def _refuse_committed_store(self) -> None:
-        """Refuse keys and states that are part of the repository: who writes that decides what they are."""
-        tree, own = self.repository.tree, f"{self.repository.prefix}{PROJECT_FOLDER}"
-        for path in tree.index.files if tree.index is not None else ():
-            if path == own or path.startswith(f"{own}/"):
-                raise CommittedStoreError(f"git tracks {path}.", where=Location(path))
+        return store_of(self.repository)
 
     def require(self, name: str) -> Stack:
         """Return a stack.

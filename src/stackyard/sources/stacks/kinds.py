@@ -1,10 +1,11 @@
-"""Which files are code, values, documentation or left by an engine, by their names alone."""
+"""The words and names of stacks: which files are code, values, documentation, or left by an engine."""
 
 from __future__ import annotations
 
 import re
 
 __all__ = [
+    "KIND",
     "LOCK_FILE",
     "STACK_FILE",
     "is_auto_loaded",
@@ -13,6 +14,8 @@ __all__ = [
     "is_values",
 ]
 
+# The word before the colon of a target.
+KIND = "stack"
 STACK_FILE = "stack.yaml"
 LOCK_FILE = ".terraform.lock.hcl"
 _CODE = (".tf", ".tofu", ".tf.json", ".tofu.json")

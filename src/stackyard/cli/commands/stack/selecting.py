@@ -31,7 +31,8 @@ def run_selection(session: Session, repository: StackRepository, base: str | Non
 
 def _read_applied_commits(repository: StackRepository) -> dict[str, str]:
     """Return by name the commit of each stack that was applied last, which counts on the default branch."""
-    from stackyard.cli.runs.stacks.selection import applied_commits, read_applied, store_of  # lazy: the store
+    from stackyard.cli.runs.stacks.selection import applied_commits, read_applied  # lazy: the store
+    from stackyard.sources.stacks.store import store_of  # lazy: as above
 
     return applied_commits(read_applied(store_of(repository)))
 

@@ -16,8 +16,8 @@ from stackyard.path.stacks.dependencies import read_inputs
 from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.stacks.run import open_stack_run
-from stackyard.path.stacks.source import KIND, StackSource, split_workspace
-from stackyard.sources.stacks.kinds import is_code, is_values
+from stackyard.path.stacks.source import StackSource, split_workspace
+from stackyard.sources.stacks.kinds import KIND, is_code, is_values
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

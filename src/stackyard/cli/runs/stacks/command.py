@@ -12,9 +12,10 @@ from stackyard.base import events, process, schedule
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, InvalidInputError, UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.stacks.selection import select_stacks, store_of
+from stackyard.cli.runs.stacks.selection import select_stacks
 from stackyard.sources.stacks.order import build_whole_graph, order_stacks
 from stackyard.sources.stacks.repository import find_stacks
+from stackyard.sources.stacks.store import store_of
 
 if TYPE_CHECKING:
     from stackyard.cli.session import Session

@@ -31,7 +31,7 @@ from stackyard.path.stacks.dependencies import has_resources
 from stackyard.path.stacks.inputs import InputsMissingError
 from stackyard.path.stacks.many import StackOutcome, StackStatus, run_stacks
 from stackyard.path.stacks.plan import make_stack_plan
-from stackyard.path.stacks.source import KIND
+from stackyard.sources.stacks.kinds import KIND
 from stackyard.sources.stacks.order import order_stacks
 
 if TYPE_CHECKING:

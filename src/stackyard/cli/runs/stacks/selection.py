@@ -6,10 +6,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
-from stackyard.sources.site.store_choice import choose_store, read_site_store
+from stackyard.sources.stacks.kinds import KIND
 from stackyard.sources.stacks.selection import select_changed
 from stackyard.state import StateService
 
@@ -27,12 +26,7 @@ __all__ = [
     "list_removed",
     "read_applied",
     "select_stacks",
-    "store_of",
 ]
-
-
-# As `path.stacks.source` has it, which loads everything that runs an engine.
-KIND = "stack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +92,6 @@ def _require_known(repository: StackRepository, values: Mapping[str, Any]) -> No
                 raise UsageError(
                     f"No stack has the {option} `{word}`.{did_you_mean(word, known)} There are: {listed}."
                 )
-
-
-def store_of(repository: StackRepository) -> ChosenStore:
-    """Return the store of the stacks of a repository."""
-    root = repository.root
-    return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
 
 
 def applied_commits(records: Iterable[TargetRecord]) -> dict[str, str]:

@@ -122,7 +122,7 @@ def find_own_code(root: Path, prefix: str, envs: Collection[str], found: Diagnos
 
     Args:
         root: The folder of the site.
-        prefix: What stands before a path in findings.
+        prefix: What findings put before a path.
         envs: The names of all envs, readable or not.
         found: Takes the findings.
     """
