@@ -42,6 +42,7 @@ class StackSettings:
         domains: A folder of `*.json` whose top-level keys are values of variables.
         tags: Words to select stacks by.
         protected: Whether nothing of it may be destroyed.
+        critical: Whether new major versions of providers and modules are tried in another stack first.
         engine: The engine that runs it, `tofu` or `terraform`; the one that is found when absent.
         provider: The Proxmox provider, `builtin` or `bpg`; the built-in one when absent.
         policy: Folders with Rego rules for its plans.
@@ -56,6 +57,7 @@ class StackSettings:
     domains: Path | None = None
     tags: tuple[str, ...] = ()
     protected: bool = False
+    critical: bool = True
     engine: str | None = None
     provider: str | None = None
     policy: tuple[Path, ...] = ()

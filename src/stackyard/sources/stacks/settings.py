@@ -101,6 +101,7 @@ def build_settings(
         domains=None if domains is None else _path(folder, domains),
         tags=tuple(said.get("tags", ())),
         protected=bool(said.get("protected", False)),
+        critical=bool(said.get("critical", True)),
         engine=said.get("engine"),
         provider=said.get("provider"),
         policy=(*policy, *(_paths(folder, said.get("policy")) or ())),

@@ -105,6 +105,7 @@ def _settings(settings: StackSettings) -> dict[str, Any]:
     return {
         "tags": list(settings.tags),
         "protected": settings.protected,
+        "critical": settings.critical,
         "engine": settings.engine,
         "provider": settings.provider,
         "after": [{"stack": one.stack, "outputs": dict(one.outputs)} for one in settings.after],
@@ -128,6 +129,8 @@ def _show(writer: TextWriter, said: dict[str, Any]) -> None:
         writer.line(f"  tags       {' '.join(said['tags'])}")
     if said["protected"]:
         writer.line("  protected  nothing of it may be destroyed")
+    if not said["critical"]:
+        writer.line("  critical   no: new major versions are tried here first")
     _show_backend(writer, said["backend"])
     after = [one["stack"] + _outputs(one["outputs"]) for one in said["after"]]
     for title, rows in (

@@ -42,6 +42,8 @@ class StackFile(_Strict):
     domains: Text | None = None
     tags: list[Word] = Field(default_factory=list)
     protected: bool = False
+    # Whether it waits for a stack that is not critical before it takes a new major version.
+    critical: bool = True
     engine: Literal["tofu", "terraform"] | None = None
     # The Proxmox provider; the option --provider wins.
     provider: Literal["builtin", "bpg"] | None = None
