@@ -204,6 +204,7 @@ def test_modules_of_the_current_folder_are_not_run(machine: Machine, tmp_path: P
     assert machine.version() == "stackyard 1.2.3"
 
 
+@pytest.mark.soak
 def test_an_upgrade_keeps_the_extras_and_odd_folders_work(machine: Machine, tmp_path: Path) -> None:
     release = make_release(tmp_path / "release")
     prefix, bin_folder = machine.home / "a & b|c" / "app", machine.home / "own bin"

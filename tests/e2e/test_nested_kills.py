@@ -183,7 +183,7 @@ def test_the_same_command_ends_well_after_the_outer_run_was_killed(nested: Neste
     nested.check()
 
 
-@pytest.mark.parametrize("victim", [Victim.INNER, Victim.CONNECTION])
+@pytest.mark.parametrize("victim", [Victim.INNER, pytest.param(Victim.CONNECTION, marks=pytest.mark.soak)])
 def test_an_outer_run_outlives_the_inner_one_and_the_connection(nested: Nested, victim: Victim) -> None:
     status, said = nested.kill(victim, MAKES_VM, Moment.AT_WORK)
     assert status == 0, said

@@ -278,6 +278,7 @@ def test_the_real_provider_imports_the_same_and_both_agree(yard: Yard, tmp_path:
     assert bpg.json("plan", "home")["changes"] == []
 
 
+@pytest.mark.soak
 @pytest.mark.terraform
 def test_terraform_imports_too(yard: Yard) -> None:
     terraform = yard.with_env(STACKYARD_TOFU=str(real_engine(Flavour.TERRAFORM).path))

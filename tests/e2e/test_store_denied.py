@@ -77,6 +77,9 @@ def test_a_machine_that_may_only_read_changes_nothing_and_says_so(pair: TwoMachi
     pair.first.run("apply", "t", "--no-verify")
 
 
+@pytest.mark.parametrize(
+    "pair", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])], indirect=True
+)
 @pytest.mark.parametrize("ahead_s", [pytest.param(-86_400, marks=pytest.mark.soak), 90_000])
 def test_a_machine_whose_clock_is_wrong_takes_nothing_over_and_loses_nothing(
     pair: TwoMachines, ahead_s: int

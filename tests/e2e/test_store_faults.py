@@ -133,6 +133,7 @@ def test_a_state_that_could_not_be_stored_is_named_by_every_verb_and_stored_by_t
     assert b.json("plan", "t")["has_changes"] is False
 
 
+@pytest.mark.soak
 def test_the_other_machine_continues_from_the_journal_when_the_first_could_not_store_its_state(
     gated: Gated,
 ) -> None:

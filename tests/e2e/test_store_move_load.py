@@ -58,6 +58,7 @@ def test_a_move_under_load_through_every_kind_of_store_loses_nothing(tmp_path: P
         assert pair.creations() == {501: 1}
 
 
+@pytest.mark.soak
 def test_a_move_that_was_given_up_leaves_the_old_store_in_use(tmp_path: Path) -> None:
     with (
         share_store("postgresql", tmp_path) as old,

@@ -49,6 +49,11 @@ def meddle(pair: TwoMachines, vm_id: int, **options: Any) -> None:
     pair.running.on_loop(change)
 
 
+@pytest.mark.parametrize(
+    "pair",
+    ["https", *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS if kind != "https")],
+    indirect=True,
+)
 def test_an_env_lives_on_both_machines_in_turn(pair: TwoMachines, tmp_path: Path) -> None:
     a, b = pair.first, pair.second
     assert a.json("plan", "t")["has_changes"]
@@ -239,7 +244,7 @@ def test_a_plan_that_was_saved_before_a_rotation_of_the_key_applies_after_it(pai
     assert pair.creations() == {500: 1, 501: 1}
 
 
-@pytest.mark.parametrize("destination", ["postgresql", "s3"])
+@pytest.mark.parametrize("destination", ["postgresql", pytest.param("s3", marks=pytest.mark.soak)])
 def test_after_a_move_both_machines_work_and_the_old_store_refuses(tmp_path: Path, destination: str) -> None:
     with (
         share_store("s3" if destination == "postgresql" else "postgresql", tmp_path) as old,

@@ -201,10 +201,22 @@ def _load() -> None:
         names += [one.name for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     for name in names:
         importlib.import_module(name)
+    _build_models()
     assert threading.active_count() == 1, "a thread would not survive a fork"
     # What is never looked at stays shared with those that are forked.
     gc.collect()
     gc.freeze()
+
+
+def _build_models() -> None:
+    """Build what checks values, which the program does when it first meets one of a kind."""
+    from stackyard.desired.values import Value
+
+    waiting = [Value]
+    while waiting:
+        found = waiting.pop()
+        found.model_rebuild()
+        waiting += found.__subclasses__()
 
 
 def _fork(requests: socket.socket, selector: selectors.BaseSelector) -> None:

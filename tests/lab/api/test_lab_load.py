@@ -116,6 +116,7 @@ def load_and_kill(data: Path, *, clients: int, kills: int, between: int) -> Coun
 
 # Only to end what hangs: two hundred clients and their lab share one core with other tests.
 @pytest.mark.timeout(600)
+@pytest.mark.soak
 def test_two_hundred_clients_at_once_lose_nothing_and_share_no_number() -> None:
     counts = load(clients=200, rounds=1)
     assert counts["created"] == counts["cloned"] == counts["joined"] == 200

@@ -115,6 +115,7 @@ def test_the_plugin_is_found_by_pytest_where_stackyard_is_installed() -> None:
     assert project["entry-points"]["pytest11"] == {"stackyard": "stackyard.testing"}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("workers", ["2"])
 def test_workers_of_xdist_have_a_lab_each(tmp_path: Path, workers: str) -> None:
     test = """

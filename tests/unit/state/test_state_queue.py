@@ -81,7 +81,7 @@ def make_stores(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
     return lambda: open_objects(folder / "store")
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["postgresql", pytest.param("sqlite", marks=pytest.mark.soak)])
 def test_fifty_processes_get_the_lock_in_order_and_soon(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
