@@ -18,16 +18,18 @@ def parse_tree(data: bytes) -> Node:
     return _parser().parse(data).root_node
 
 
-def line_of(node: Node) -> int:
+def line_of(node: Node, top: Node, first: int = 1) -> int:
     """Return the line, from one, in which a node begins.
+
+    Args:
+        node: The node.
+        top: The root, or another node around it.
+        first: The line in which that begins.
 
     The points of tree-sitter 0.26 are not used: their numbers above 256 are freed before they are read, which
     gives wrong lines and ends the program with a segmentation fault.
     """
-    root = node
-    while (above := root.parent) is not None:
-        root = above
-    return (root.text or b"").count(b"\n", 0, node.start_byte) + 1
+    return first + (top.text or b"").count(b"\n", 0, node.start_byte - top.start_byte)
 
 
 @functools.cache

@@ -57,10 +57,20 @@ locals {
       disk_datastore_id = try(coalesce(same[0].disk_datastore_id, var.target_datastore), null)
     }) if same[0].type == "vm"
   }
+  known_os = ["alpine", "archlinux", "centos", "debian", "devuan", "fedora", "gentoo", "nixos", "opensuse", "ubuntu"]
+  template_os = {
+    for name, same in local.named : name => try(
+      [for os in local.known_os : os if startswith(basename(coalesce(same[0].template_file_id, same[0].template_url)), os)][0],
+      "unmanaged",
+    )
+  }
   lxcs = {
     for name, same in local.named : name => merge(same[0], {
       disk_datastore_id     = try(coalesce(same[0].disk_datastore_id, var.target_datastore), null)
       template_datastore_id = try(coalesce(same[0].template_datastore_id, var.image_datastore), null)
+      # Proxmox sets up the network of a container only if it knows the operating system: by its name, where
+      # the template is named after it, such as debian-13-standard_13.1-2_amd64.tar.zst.
+      os_type = try(coalesce(same[0].os_type, local.template_os[name]), "unmanaged")
     }) if same[0].type == "lxc"
   }
   images = sort(distinct([for one in local.vms : "${one.os_type}-${one.os_version}" if try(one.image_file_id, "") == null]))

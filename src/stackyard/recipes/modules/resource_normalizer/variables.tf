@@ -47,7 +47,7 @@ variable "resources" {
       template_checksum           = optional(string)
       template_checksum_algorithm = optional(string, "sha256")
       template_datastore_id       = optional(string)
-      os_type                     = optional(string, "unmanaged")
+      os_type                     = optional(string)
       disk_datastore_id           = optional(string)
       disk_size                   = optional(number, 2)
       cpu_cores                   = optional(number, 1)
