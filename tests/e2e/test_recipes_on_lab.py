@@ -8,7 +8,7 @@ import pytest
 from tests.support.engine import real_engine
 from tests.support.path import mirror_of
 from tests.support.provider import bpg_binary, lab_table, require_bpg
-from tests.support.recipes import STACK, make_recipe_repo
+from tests.support.proxmox_recipe import STACK, make_recipe_repo
 from tests.support.stack_repo import StackRepo
 
 from stackyard import lab
