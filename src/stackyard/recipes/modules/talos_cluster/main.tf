@@ -91,6 +91,11 @@ resource "proxmox_virtual_environment_vm" "node" {
 
 resource "talos_machine_secrets" "this" {
   talos_version = var.talos_version
+
+  # They are made once, for the version that the cluster begins with.
+  lifecycle {
+    ignore_changes = [talos_version]
+  }
 }
 
 locals {

@@ -27,42 +27,43 @@ variable "nodes" {
     error_message = "nodes is an empty map: nothing would be left of the cluster."
   }
 
+  # One rule for all of it: OpenTofu stops at the first rule that fails.
   validation {
-    condition = alltrue([for node in values(var.nodes) : contains(["controlplane", "worker"], node.role)])
-    error_message = join("\n", [
-      for name, node in var.nodes : "nodes[\"${name}\"].role is \"${node.role}\", which is neither controlplane nor worker."
-      if !contains(["controlplane", "worker"], node.role)
-    ])
-  }
-
-  # An even number of control planes survives no more failures than one less does.
-  validation {
-    condition     = length([for node in values(var.nodes) : node if node.role == "controlplane"]) % 2 == 1
-    error_message = "nodes has ${length([for node in values(var.nodes) : node if node.role == "controlplane"])} control planes: etcd needs an odd number."
-  }
-
-  validation {
-    condition = alltrue([for node in values(var.nodes) : can(cidrhost(node.address, 0))])
-    error_message = join("\n", [
-      for name, node in var.nodes : "nodes[\"${name}\"].address is \"${node.address}\", which is not an address with a prefix, such as 10.0.0.11/24."
-      if !can(cidrhost(node.address, 0))
-    ])
-  }
-
-  validation {
-    condition = length(distinct([for node in values(var.nodes) : split("/", node.address)[0]])) == length(var.nodes)
-    error_message = join("\n", [
-      for name, node in var.nodes : "nodes[\"${name}\"].address is \"${node.address}\", which another node has too."
-      if length([for other in values(var.nodes) : 1 if split("/", other.address)[0] == split("/", node.address)[0]]) > 1
-    ])
-  }
-
-  validation {
-    condition = length(distinct([for node in values(var.nodes) : node.vm_id])) == length(var.nodes)
-    error_message = join("\n", [
-      for name, node in var.nodes : "nodes[\"${name}\"].vm_id is ${node.vm_id}, which another node has too."
-      if length([for other in values(var.nodes) : 1 if other.vm_id == node.vm_id]) > 1
-    ])
+    condition = length(concat(
+      [for name, node in var.nodes : name if !contains(["controlplane", "worker"], node.role)],
+      [for name, node in var.nodes : name if !can(cidrhost(node.address, 0))],
+      [for name, node in var.nodes : name if length([for other in values(var.nodes) : 1 if split("/", other.address)[0] == split("/", node.address)[0]]) > 1],
+      [for name, node in var.nodes : name if length([for other in values(var.nodes) : 1 if other.vm_id == node.vm_id]) > 1],
+      # An even number of control planes survives no more failures than one less does.
+      [for count in [length([for node in values(var.nodes) : node if node.role == "controlplane"])] : count if count % 2 == 0],
+    )) == 0
+    error_message = join("\n", concat(
+      [
+        for name, node in var.nodes :
+        "nodes[\"${name}\"].role is \"${node.role}\", which is neither controlplane nor worker."
+        if !contains(["controlplane", "worker"], node.role)
+      ],
+      [
+        for name, node in var.nodes :
+        "nodes[\"${name}\"].address is \"${node.address}\", which is not an address with a prefix, such as 10.0.0.11/24."
+        if !can(cidrhost(node.address, 0))
+      ],
+      [
+        for name, node in var.nodes :
+        "nodes[\"${name}\"].address is \"${node.address}\", which another node has too."
+        if length([for other in values(var.nodes) : 1 if split("/", other.address)[0] == split("/", node.address)[0]]) > 1
+      ],
+      [
+        for name, node in var.nodes :
+        "nodes[\"${name}\"].vm_id is ${node.vm_id}, which another node has too."
+        if length([for other in values(var.nodes) : 1 if other.vm_id == node.vm_id]) > 1
+      ],
+      [
+        for count in [length([for node in values(var.nodes) : node if node.role == "controlplane"])] :
+        "nodes has ${count} control planes: etcd needs an odd number."
+        if count % 2 == 0
+      ],
+    ))
   }
 }
 

@@ -69,59 +69,45 @@ variable "subnets" {
     error_message = "subnets is an empty map. Leave it out if this stack has no subnet."
   }
 
+  # One rule for all of it: OpenTofu stops at the first rule that fails.
   validation {
-    condition = alltrue([
-      for one in values(coalesce(var.subnets, {})) : contains(keys(coalesce(var.networks, {})), one.network)
-    ])
-    error_message = join("\n", [
-      for name, one in coalesce(var.subnets, {}) :
-      "subnets[\"${name}\"].network is \"${one.network}\", which is not in networks."
-      if !contains(keys(coalesce(var.networks, {})), one.network)
-    ])
-  }
-
-  # A subnet is in its network if its first address has the same prefix, and it is not the larger one.
-  validation {
-    condition = alltrue([
-      for one in values(coalesce(var.subnets, {})) : try(
+    condition = length(concat(
+      [for name, one in coalesce(var.subnets, {}) : name if !contains(keys(coalesce(var.networks, {})), one.network)],
+      # A subnet is in its network if its first address has the same prefix, and it is not the larger one.
+      [for name, one in coalesce(var.subnets, {}) : name if contains(keys(coalesce(var.networks, {})), one.network) && !try(
         cidrhost("${split("/", one.cidr)[0]}/${split("/", var.networks[one.network].cidr)[1]}", 0) == cidrhost(var.networks[one.network].cidr, 0)
         && tonumber(split("/", one.cidr)[1]) >= tonumber(split("/", var.networks[one.network].cidr)[1]),
-        !contains(keys(coalesce(var.networks, {})), one.network)
-      )
-    ])
-    error_message = join("\n", [
-      for name, one in coalesce(var.subnets, {}) :
-      "subnets[\"${name}\"].cidr is \"${one.cidr}\", which is not a range inside networks[\"${one.network}\"].cidr."
-      if !try(
-        cidrhost("${split("/", one.cidr)[0]}/${split("/", var.networks[one.network].cidr)[1]}", 0) == cidrhost(var.networks[one.network].cidr, 0)
-        && tonumber(split("/", one.cidr)[1]) >= tonumber(split("/", var.networks[one.network].cidr)[1]),
-        !contains(keys(coalesce(var.networks, {})), one.network)
-      )
-    ])
-  }
-
-  validation {
-    condition = length(distinct([
-      for one in values(coalesce(var.subnets, {})) : "${one.network} ${one.cidr}"
-    ])) == length(coalesce(var.subnets, {}))
-    error_message = join("\n", [
-      for name, one in coalesce(var.subnets, {}) :
-      "subnets[\"${name}\"].cidr is \"${one.cidr}\", which another subnet of networks[\"${one.network}\"] has too."
-      if length([
-        for other in values(coalesce(var.subnets, {})) : 1 if other.network == one.network && other.cidr == one.cidr
-      ]) > 1
-    ])
-  }
-
-  validation {
-    condition = alltrue([
-      for name in keys(coalesce(var.networks, {})) :
-      contains([for subnet in values(coalesce(var.subnets, {})) : subnet.network], name)
-    ])
-    error_message = join("\n", [
-      for name in keys(coalesce(var.networks, {})) : "networks[\"${name}\"] has no subnet."
-      if !contains([for subnet in values(coalesce(var.subnets, {})) : subnet.network], name)
-    ])
+        false
+      )],
+      [for name, one in coalesce(var.subnets, {}) : name if length([for other in values(coalesce(var.subnets, {})) : 1 if other.network == one.network && other.cidr == one.cidr]) > 1],
+      [for name in keys(coalesce(var.networks, {})) : name if !contains([for one in values(coalesce(var.subnets, {})) : one.network], name)],
+    )) == 0
+    error_message = join("\n", concat(
+      [
+        for name, one in coalesce(var.subnets, {}) :
+        "subnets[\"${name}\"].network is \"${one.network}\", which is not in networks."
+        if !contains(keys(coalesce(var.networks, {})), one.network)
+      ],
+      [
+        for name, one in coalesce(var.subnets, {}) :
+        "subnets[\"${name}\"].cidr is \"${one.cidr}\", which is not a range inside networks[\"${one.network}\"].cidr."
+        if contains(keys(coalesce(var.networks, {})), one.network) && !try(
+          cidrhost("${split("/", one.cidr)[0]}/${split("/", var.networks[one.network].cidr)[1]}", 0) == cidrhost(var.networks[one.network].cidr, 0)
+          && tonumber(split("/", one.cidr)[1]) >= tonumber(split("/", var.networks[one.network].cidr)[1]),
+          false
+        )
+      ],
+      [
+        for name, one in coalesce(var.subnets, {}) :
+        "subnets[\"${name}\"].cidr is \"${one.cidr}\", which another subnet of networks[\"${one.network}\"] has too."
+        if length([for other in values(coalesce(var.subnets, {})) : 1 if other.network == one.network && other.cidr == one.cidr]) > 1
+      ],
+      [
+        for name in keys(coalesce(var.networks, {})) :
+        "networks[\"${name}\"] has no subnet."
+        if !contains([for one in values(coalesce(var.subnets, {})) : one.network], name)
+      ],
+    ))
   }
 }
 
@@ -156,56 +142,43 @@ variable "instances" {
     error_message = "instances is an empty map. Leave it out if this stack has no instance."
   }
 
+  # One rule for all of it: OpenTofu stops at the first rule that fails.
   validation {
-    condition = alltrue([
-      for one in values(coalesce(var.instances, {})) : contains(keys(coalesce(var.subnets, {})), one.subnet)
-    ])
-    error_message = join("\n", [
-      for name, one in coalesce(var.instances, {}) :
-      "instances[\"${name}\"].subnet is \"${one.subnet}\", which is not in subnets."
-      if !contains(keys(coalesce(var.subnets, {})), one.subnet)
-    ])
-  }
-
-  validation {
-    condition = alltrue([
-      for one in values(coalesce(var.instances, {})) : one.ssh_public_key == null || one.key_name == null
-    ])
-    error_message = join("\n", [
-      for name, one in coalesce(var.instances, {}) :
-      "instances[\"${name}\"] has both ssh_public_key and key_name: an instance has one key pair."
-      if one.ssh_public_key != null && one.key_name != null
-    ])
-  }
-
-  validation {
-    condition = alltrue([
-      for one in values(coalesce(var.instances, {})) :
-      one.public_ip != true || try(var.subnets[one.subnet].public, true)
-    ])
-    error_message = join("\n", [
-      for name, one in coalesce(var.instances, {}) :
-      "instances[\"${name}\"].public_ip is true, but subnets[\"${one.subnet}\"] is not public."
-      if one.public_ip == true && !try(var.subnets[one.subnet].public, true)
-    ])
-  }
-
-  # The same address may be used in two networks.
-  validation {
-    condition = alltrue([
-      for one in values(coalesce(var.instances, {})) : one.private_ip == null || length([
+    condition = length(concat(
+      [for name, one in coalesce(var.instances, {}) : name if !contains(keys(coalesce(var.subnets, {})), one.subnet)],
+      [for name, one in coalesce(var.instances, {}) : name if one.ssh_public_key != null && one.key_name != null],
+      [for name, one in coalesce(var.instances, {}) : name if one.public_ip == true && !try(var.subnets[one.subnet].public, true)],
+      # The same address may be used in two networks.
+      [for name, one in coalesce(var.instances, {}) : name if one.private_ip != null && length([
         for other in values(coalesce(var.instances, {})) : 1
         if other.private_ip == one.private_ip && try(var.subnets[other.subnet].network == var.subnets[one.subnet].network, false)
-      ]) < 2
-    ])
-    error_message = join("\n", [
-      for name, one in coalesce(var.instances, {}) :
-      "instances[\"${name}\"].private_ip is \"${one.private_ip}\", which another instance has too."
-      if one.private_ip != null && length([
-        for other in values(coalesce(var.instances, {})) : 1
-        if other.private_ip == one.private_ip && try(var.subnets[other.subnet].network == var.subnets[one.subnet].network, false)
-      ]) > 1
-    ])
+      ]) > 1],
+    )) == 0
+    error_message = join("\n", concat(
+      [
+        for name, one in coalesce(var.instances, {}) :
+        "instances[\"${name}\"].subnet is \"${one.subnet}\", which is not in subnets."
+        if !contains(keys(coalesce(var.subnets, {})), one.subnet)
+      ],
+      [
+        for name, one in coalesce(var.instances, {}) :
+        "instances[\"${name}\"] has both ssh_public_key and key_name: an instance has one key pair."
+        if one.ssh_public_key != null && one.key_name != null
+      ],
+      [
+        for name, one in coalesce(var.instances, {}) :
+        "instances[\"${name}\"].public_ip is true, but subnets[\"${one.subnet}\"] is not public."
+        if one.public_ip == true && !try(var.subnets[one.subnet].public, true)
+      ],
+      [
+        for name, one in coalesce(var.instances, {}) :
+        "instances[\"${name}\"].private_ip is \"${one.private_ip}\", which another instance has too."
+        if one.private_ip != null && length([
+          for other in values(coalesce(var.instances, {})) : 1
+          if other.private_ip == one.private_ip && try(var.subnets[other.subnet].network == var.subnets[one.subnet].network, false)
+        ]) > 1
+      ],
+    ))
   }
 }
 

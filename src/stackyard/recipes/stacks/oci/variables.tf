@@ -46,20 +46,24 @@ variable "subnets" {
     error_message = "subnets is an empty map: an instance needs a subnet."
   }
 
+  # One rule for all of it: OpenTofu stops at the first rule that fails.
   validation {
-    condition = alltrue([for id in values(var.subnets) : startswith(id, "ocid1.subnet.")])
-    error_message = join("\n", [
-      for name, id in var.subnets : "subnets[\"${name}\"] is \"${id}\", which is not the OCID of a subnet."
-      if !startswith(id, "ocid1.subnet.")
-    ])
-  }
-
-  validation {
-    condition = length(distinct(values(var.subnets))) == length(var.subnets)
-    error_message = join("\n", [
-      for name, id in var.subnets : "subnets[\"${name}\"] is \"${id}\", which another subnet is too."
-      if length([for other in values(var.subnets) : 1 if other == id]) > 1
-    ])
+    condition = length(concat(
+      [for name, id in var.subnets : name if !startswith(id, "ocid1.subnet.")],
+      [for name, id in var.subnets : name if length([for other in values(var.subnets) : 1 if other == id]) > 1],
+    )) == 0
+    error_message = join("\n", concat(
+      [
+        for name, id in var.subnets :
+        "subnets[\"${name}\"] is \"${id}\", which is not the OCID of a subnet."
+        if !startswith(id, "ocid1.subnet.")
+      ],
+      [
+        for name, id in var.subnets :
+        "subnets[\"${name}\"] is \"${id}\", which another subnet is too."
+        if length([for other in values(var.subnets) : 1 if other == id]) > 1
+      ],
+    ))
   }
 }
 
@@ -92,45 +96,39 @@ variable "instances" {
     error_message = "instances is an empty map: nothing would be left of what this stack made."
   }
 
+  # One rule for all of it: OpenTofu stops at the first rule that fails.
   validation {
-    condition = alltrue([for one in values(var.instances) : contains(keys(var.subnets), one.subnet)])
-    error_message = join("\n", [
-      for name, one in var.instances : "instances[\"${name}\"].subnet is \"${one.subnet}\", which is not in subnets."
-      if !contains(keys(var.subnets), one.subnet)
-    ])
-  }
-
-  validation {
-    condition = alltrue([
-      for one in values(var.instances) : (one.shape_config != null) == endswith(one.shape, ".Flex")
-    ])
-    error_message = join("\n", [
-      for name, one in var.instances :
-      "instances[\"${name}\"].shape is \"${one.shape}\": a flexible shape needs shape_config, and another one takes none."
-      if(one.shape_config != null) != endswith(one.shape, ".Flex")
-    ])
-  }
-
-  validation {
-    condition = alltrue([for one in values(var.instances) : length(one.ssh_public_keys) > 0])
-    error_message = join("\n", [
-      for name, one in var.instances : "instances[\"${name}\"].ssh_public_keys is empty: nobody could log in."
-      if length(one.ssh_public_keys) == 0
-    ])
-  }
-
-  validation {
-    condition = alltrue([
-      for one in values(var.instances) : one.private_ip == null || length([
+    condition = length(concat(
+      [for name, one in var.instances : name if !contains(keys(var.subnets), one.subnet)],
+      [for name, one in var.instances : name if(one.shape_config != null) != endswith(one.shape, ".Flex")],
+      [for name, one in var.instances : name if length(one.ssh_public_keys) == 0],
+      [for name, one in var.instances : name if one.private_ip != null && length([
         for other in values(var.instances) : 1 if other.private_ip == one.private_ip && other.subnet == one.subnet
-      ]) < 2
-    ])
-    error_message = join("\n", [
-      for name, one in var.instances :
-      "instances[\"${name}\"].private_ip is \"${one.private_ip}\", which another instance has too."
-      if one.private_ip != null && length([
-        for other in values(var.instances) : 1 if other.private_ip == one.private_ip && other.subnet == one.subnet
-      ]) > 1
-    ])
+      ]) > 1],
+    )) == 0
+    error_message = join("\n", concat(
+      [
+        for name, one in var.instances :
+        "instances[\"${name}\"].subnet is \"${one.subnet}\", which is not in subnets."
+        if !contains(keys(var.subnets), one.subnet)
+      ],
+      [
+        for name, one in var.instances :
+        "instances[\"${name}\"].shape is \"${one.shape}\": a flexible shape needs shape_config, and another one takes none."
+        if(one.shape_config != null) != endswith(one.shape, ".Flex")
+      ],
+      [
+        for name, one in var.instances :
+        "instances[\"${name}\"].ssh_public_keys is empty: nobody could log in."
+        if length(one.ssh_public_keys) == 0
+      ],
+      [
+        for name, one in var.instances :
+        "instances[\"${name}\"].private_ip is \"${one.private_ip}\", which another instance has too."
+        if one.private_ip != null && length([
+          for other in values(var.instances) : 1 if other.private_ip == one.private_ip && other.subnet == one.subnet
+        ]) > 1
+      ],
+    ))
   }
 }
