@@ -215,6 +215,7 @@ REFUSED = {
         """
         cluster_name  = "prod"
         talos_version = "v1.11.5"
+        kubernetes_version = "latest"
         gateway       = "10.0.0.1"
         nameservers   = ["10.0.0.1"]
         nodes = {
@@ -230,6 +231,7 @@ REFUSED = {
             'nodes["b"].address is "10.0.0.11/24", which another node has too.',
             'nodes["b"].vm_id is 801, which another node has too.',
             'talos_version is "v1.11.5"',
+            'kubernetes_version is "latest"',
         ),
     ),
     "flux-without-a-key": (

@@ -65,17 +65,19 @@ KUBERNETES = Provider(
 PROXMOX = Provider(name="bpg/proxmox", variable="STACKYARD_TEST_BPG", version="0.111.1")
 
 
-def mirror(folder: Path, code: Path, *providers: Provider) -> Path:
+def mirror(folder: Path, *providers: Provider) -> Path:
     """Lay out the binaries of providers as an engine installs them; return the engine's settings for that.
 
-    Args:
-        folder: Where to.
-        code: Code that requires them: the engine says which registry it would ask for each.
-        providers: The providers; the test is skipped if the environment does not name one of them.
+    The test is skipped if the environment does not name one of them.
     """
     binaries = {provider: provider.require() for provider in providers}
+    asking = folder / "asking"
+    asking.mkdir(parents=True)
+    rows = "".join(f'    p{i} = {{ source = "{one.name}" }}\n' for i, one in enumerate(providers))
+    (asking / "main.tf").write_text(f"terraform {{\n  required_providers {{\n{rows}  }}\n}}\n")
     tofu = real_engine(Flavour.TOFU).path
-    said = subprocess.run([tofu, "providers"], cwd=code, capture_output=True, text=True, check=True).stdout
+    # The engine says which registry it would ask for each.
+    said = subprocess.run([tofu, "providers"], cwd=asking, capture_output=True, text=True, check=True).stdout
     hosts = {name: host for host, name in re.findall(r"provider\[([^/\]]+)/([^\]]+)\]", said)}
     for provider, binary in binaries.items():
         found = re.search(r"_v(\d+\.\d+\.\d+)", binary.name)

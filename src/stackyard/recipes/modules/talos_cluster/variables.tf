@@ -121,9 +121,13 @@ variable "talos_version" {
 }
 
 variable "kubernetes_version" {
-  description = "The version of Kubernetes, such as 1.35.0; without it, the one of the Talos provider."
+  description = "The version of Kubernetes, such as 1.35.0. It has to be one that this version of Talos supports."
   type        = string
-  default     = null
+
+  validation {
+    condition     = can(regex("^1\\.[0-9]+\\.[0-9]+$", var.kubernetes_version))
+    error_message = "kubernetes_version is \"${var.kubernetes_version}\", which is not a version such as 1.35.0."
+  }
 }
 
 variable "schematic_id" {

@@ -18,7 +18,7 @@ instances = {
     subnet   = "front"
     ami_id   = "ami-00000000000000000"
     ssh_user = "admin"
-    groups   = ["web"]
+    groups   = ["frontend"]
     ingress = {
       https = { from_port = 443, cidr = "0.0.0.0/0" }
     }

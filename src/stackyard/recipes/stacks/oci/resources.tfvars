@@ -14,6 +14,6 @@ instances = {
     public_ip           = true
     ssh_public_keys     = ["ssh-ed25519 put-your-key-here"]
     ssh_user            = "ubuntu"
-    groups              = ["edge"]
+    groups              = ["frontend"]
   }
 }

@@ -1,8 +1,9 @@
-cluster_name  = "prod"
-talos_version = "v1.12.1"
-gateway       = "10.0.0.1"
-nameservers   = ["10.0.0.1"]
-vip           = "10.0.0.10"
+cluster_name       = "prod"
+talos_version      = "v1.12.1"
+kubernetes_version = "1.35.0"
+gateway            = "10.0.0.1"
+nameservers        = ["10.0.0.1"]
+vip                = "10.0.0.10"
 
 nodes = {
   cp-1 = { role = "controlplane", node_name = "pve1", vm_id = 801, address = "10.0.0.11/24" }

@@ -20,9 +20,8 @@ variable "talos_version" {
 }
 
 variable "kubernetes_version" {
-  description = "The version of Kubernetes, such as 1.35.0; without it, the one of the Talos provider."
+  description = "The version of Kubernetes, such as 1.35.0. It has to be one that this version of Talos supports."
   type        = string
-  default     = null
 }
 
 variable "nodes" {
