@@ -171,6 +171,40 @@ REFUSED = {
         'region = "eu-central-1"\nbuckets = { some-bucket = {} }\ninstances = {}\n',
         ("instances is an empty map.",),
     ),
+    "aws-instance": (
+        "modules/aws_ec2_instance",
+        """
+        name                  = "web"
+        ami_id                = "debian-13"
+        subnet_id             = "subnet-1"
+        create_security_group = false
+        ingress               = { ssh = { from_port = 22, cidr = "10.0.0.0/8" } }
+        ssh_public_key        = "-----BEGIN OPENSSH PRIVATE KEY-----"
+        key_name              = "mine"
+        """,
+        (
+            'ami_id is "debian-13", which is not the ID of an image',
+            "ingress has rules, but create_security_group is false",
+            "ssh_public_key is not a public SSH key",
+        ),
+    ),
+    "aws-instance-without-a-vpc": (
+        "modules/aws_ec2_instance",
+        """
+        name           = "web"
+        ami_id         = "ami-1"
+        subnet_id      = "subnet-1"
+        ingress        = { all = { cidr = "any", protocol = "-1" }, ssh = { cidr = "10.0.0.0/8" } }
+        ssh_public_key = "ssh-ed25519 A"
+        key_name       = "mine"
+        """,
+        (
+            "vpc_id is missing",
+            'ingress["all"] needs a range of addresses as cidr',
+            'ingress["ssh"] needs a range of addresses as cidr, and from_port',
+            "Both key_name and ssh_public_key are set",
+        ),
+    ),
     "oci-instances": (
         "stacks/oci",
         """

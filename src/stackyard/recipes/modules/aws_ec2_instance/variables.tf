@@ -33,6 +33,11 @@ variable "vpc_id" {
   description = "The ID of the VPC of the subnet; needed for the security group of the instance."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.vpc_id != null || !var.create_security_group
+    error_message = "vpc_id is missing: the security group of the instance belongs to a VPC."
+  }
 }
 
 variable "private_ip" {
@@ -62,6 +67,11 @@ variable "ingress" {
     to_port   = optional(number)
   }))
   default = {}
+
+  validation {
+    condition     = length(var.ingress) == 0 || var.create_security_group
+    error_message = "ingress has rules, but create_security_group is false: there would be no group for them."
+  }
 
   validation {
     condition = alltrue([
@@ -95,6 +105,11 @@ variable "key_name" {
   description = "The name of an existing key pair, in place of `ssh_public_key`."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.key_name == null || var.ssh_public_key == null
+    error_message = "Both key_name and ssh_public_key are set: an instance has one key pair."
+  }
 }
 
 variable "iam_instance_profile" {

@@ -1,5 +1,5 @@
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.10"
 
   required_providers {
     oci = {
@@ -9,7 +9,7 @@ terraform {
   }
 }
 
-# The credentials are not in the code: a profile of ~/.oci/config, or OCI_tenancy_ocid and the like in the
+# The credentials are not in the code: a profile of ~/.oci/config, or OCI_TENANCY_OCID and the like in the
 # environment. If they come from secrets.tfvars, oci_credentials has them.
 provider "oci" {
   region              = var.region
