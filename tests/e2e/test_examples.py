@@ -23,7 +23,13 @@ APPLIED = {
     "homelab": ("Applied: 8 created", "8 destroyed"),
     "deployment": ("Applied: 5 created", "5 destroyed"),
     "nested": ("create of shop on lab: done", "destroy of shop on lab: done"),
-    "stacks": ("stack:onprem/proxmox_server_B  applied  4 created", "4 destroyed"),
+    "stacks": (
+        "stack:onprem/proxmox_server_A_gpu     applied  4 created",
+        "stack:onprem/proxmox_server_B_no_gpu  applied  3 created",
+        '`resources["inference"].vm_config.cpu_core` is not in the type of the variable.',
+        "4 destroyed",
+        "3 destroyed",
+    ),
     "layers": ("stack:03-legacy/pihole       applied  2 created", "4 destroyed"),
     "ci": ("Applied: 3 created", "3 destroyed"),
 }

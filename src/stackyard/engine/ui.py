@@ -128,7 +128,11 @@ class Stream:
         self._log(text)
 
     def _read_diagnostic(self, message: Message) -> None:
-        self._emit_diagnostic(read_finding(self.workdir, message["diagnostic"], self.var_files))
+        found = read_finding(self.workdir, message["diagnostic"], self.var_files)
+        for finding in (found,) if self.workdir.refine is None else self.workdir.refine(found):
+            # Two checks of the engine may say the same of one value.
+            if finding not in self.findings:
+                self._emit_diagnostic(finding)
 
     def _read_planned_change(self, message: Message) -> None:
         change = message["change"]

@@ -15,9 +15,10 @@ from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.engine import variables as input_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from stackyard.base.errors import Location
+    from stackyard.engine.failures import Finding
     from stackyard.engine.version import Engine
     from stackyard.secrets.var_file import PrivateVarFile
 
@@ -64,6 +65,7 @@ class Workdir:
         descriptors: Descriptors of ours that the engine has under the same numbers.
         locate: Turns a place that the engine names, and the address that it is about, into that of the user's
             input, where the configuration in the folder is generated.
+        refine: Turns what the engine reports into findings about the user's input, each with its place.
     """
 
     engine: Engine
@@ -78,6 +80,7 @@ class Workdir:
     limits: Limits = Limits()
     descriptors: tuple[int, ...] = ()
     locate: Callable[[Location | None, str | None], Location | None] | None = None
+    refine: Callable[[Finding], Sequence[Finding]] | None = None
 
     @property
     def data_folder(self) -> Path:

@@ -16,6 +16,7 @@ from stackyard.path.run_input import encryption
 from stackyard.path.settings import ProviderChoice
 from stackyard.path.stacks.backend import DEFAULT_WORKSPACE, BackendKind
 from stackyard.path.stacks.initialise import initialise
+from stackyard.path.stacks.input_addresses import InputAddresses
 from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.workspace import Workspace
 from stackyard.sources.store.keys import site_keys
@@ -179,6 +180,7 @@ def _workdir(
         data_dir=Workspace.of(settings.base, resolved.target).folder,
         cli_config=resolved.cli_config,
         limits=Limits(lock_wait_s=settings.lock_wait_s),
+        refine=InputAddresses(resolved.values, resolved.stack.folder).refine,
     )
 
 

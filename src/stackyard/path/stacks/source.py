@@ -31,6 +31,7 @@ from stackyard.sources.stacks.kinds import KIND, is_code
 from stackyard.sources.stacks.order import build_whole_graph
 from stackyard.sources.stacks.repository import NoStacksError, find_stacks
 from stackyard.sources.stacks.store import store_of
+from stackyard.sources.stacks.value_types import read_types
 from stackyard.sources.stacks.var_files import find_var_files
 from stackyard.state import StateService
 
@@ -266,7 +267,9 @@ class StackSource:
 async def _find_values(stack: Stack, workspace: str, facts: StackFacts, tree: WorkingTree) -> StackVarFiles:
     """Return the values of the variables of a stack, those of committed domain files too."""
     sensitive = frozenset(name for name, one in facts.variables.items() if one.sensitive)
-    values = await find_var_files(stack, workspace, sensitive=sensitive, tree=tree)
+    shapes = {name: one.shape for name, one in facts.variables.items() if one.shape is not None}
+    types = read_types(shapes)
+    values = await find_var_files(stack, workspace, sensitive=sensitive, types=types, tree=tree)
     if stack.settings.domains is None:
         return values
     return values.with_values(read_domain_values(stack.settings.domains, facts.variables))

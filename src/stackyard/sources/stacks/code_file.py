@@ -77,13 +77,23 @@ class FileRead(NamedTuple):
 
 
 class VariableBlock(NamedTuple):
-    """A `variable` block."""
+    """A `variable` block.
+
+    Attributes:
+        type: Its type as it is written; None where it has none.
+        has_default: Whether it may be left out.
+        is_sensitive: Whether its value is never shown.
+        default: Its default.
+        line: Where the block begins.
+        shape: Its type as an expression, where it has objects in it.
+    """
 
     type: str | None
     has_default: bool
     is_sensitive: bool
     default: Expression
     line: int
+    shape: Expression | None = None
 
 
 class BackendBlock(NamedTuple):

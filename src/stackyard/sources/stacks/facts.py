@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from stackyard.sources.stacks.code_file import Expression
     from stackyard.sources.stacks.code_reader import CodeReader
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
@@ -48,12 +49,14 @@ class Variable:
         has_default: Whether it may be left out.
         sensitive: Whether its value is never shown.
         where: The block.
+        shape: The type as an expression, where it has objects in it.
     """
 
     type: str | None
     has_default: bool
     sensitive: bool
     where: Location
+    shape: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +160,7 @@ def _interface(reader: CodeReader, folder: str) -> tuple[dict[str, Variable], tu
                 has_default=block.has_default,
                 sensitive=block.is_sensitive,
                 where=Location(file.path, block.line),
+                shape=block.shape,
             )
     return dict(sorted(variables.items())), tuple(sorted(outputs))
 

@@ -10,6 +10,7 @@ import codecs
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.documents.hcltree import line_of
 from stackyard.sources.stacks.code_file import FILE_FUNCTIONS, UNKNOWN, Expression, FileRead
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "find_reads", "may_read", "text_of"]
 
-# Deeper expressions are none that choose a file.
-_DEEPEST = 40
+# Deeper expressions are none that choose a file, and no types. A type of ten levels needs 45.
+_DEEPEST = 100
 _PATHS = frozenset(("module", "root", "cwd"))
 _ESCAPE = re.compile(r'\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[nrt"\\])|\$\$\{|%%\{')
 _LONGEST_TEXT = 120
@@ -172,13 +173,14 @@ _MAKERS = {
 }
 
 
-def find_reads(top: Node, *, with_texts: bool) -> Iterator[FileRead]:
+def find_reads(top: Node, *, with_texts: bool, line: int = 1) -> Iterator[FileRead]:
     """Return the paths in everything below a node.
 
     Args:
         top: Where to look.
         with_texts: Whether a text that begins with `path.module` or the like counts, although no function
             reads it: a resource may.
+        line: The line in which it begins.
     """
     pending: list[tuple[Node, dict[str, Expression], bool]] = [(top, {}, with_texts)]
     while pending:
@@ -187,10 +189,10 @@ def find_reads(top: Node, *, with_texts: bool) -> Iterator[FileRead]:
         if kind == "function_call":
             name = text_of(node.named_children[0]).rpartition("::")[2] if node.named_children else ""
             if name in FILE_FUNCTIONS:
-                yield _read(name, node, known)
+                yield _read(name, node, known, line_of(node, top, line))
                 texts = False
         elif kind == "quoted_template" and texts and _begins_with_path(node):
-            yield FileRead("", [convert(node)], known, node.start_point.row + 1, _shown(node))
+            yield FileRead("", [convert(node)], known, line_of(node, top, line), _shown(node))
         elif kind in ("for_tuple_expr", "for_object_expr"):
             known = {**known, **_for_names(node)}
         elif kind == "block":
@@ -198,12 +200,12 @@ def find_reads(top: Node, *, with_texts: bool) -> Iterator[FileRead]:
         pending.extend((child, known, texts) for child in node.named_children)
 
 
-def _read(name: str, node: Node, known: dict[str, Expression]) -> FileRead:
+def _read(name: str, node: Node, known: dict[str, Expression], line: int) -> FileRead:
     count = 2 if name == "fileset" else 1
     arguments = [convert(one) for one in _arguments(node)[:count]]
     if len(arguments) < count:
         arguments = [UNKNOWN] * count
-    return FileRead(name, arguments, known, node.start_point.row + 1, _shown(node))
+    return FileRead(name, arguments, known, line, _shown(node))
 
 
 def _begins_with_path(node: Node) -> bool:

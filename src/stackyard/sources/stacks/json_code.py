@@ -16,7 +16,7 @@ from stackyard.sources.stacks.code_file import (
     RemoteState,
     VariableBlock,
 )
-from stackyard.sources.stacks.hcl import parse_template
+from stackyard.sources.stacks.hcl import parse_expression, parse_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,6 +191,7 @@ def _variable(label: _Text, body: dict[_Text, Any]) -> VariableBlock:
         body.get(_Text("sensitive")) is True,
         _plain(body.get(_Text("default"))),
         label.line,
+        parse_expression(kind) if isinstance(kind, str) and "object" in kind else None,
     )
 
 

@@ -35,7 +35,15 @@ from stackyard.sources.stacks.tfvars_scan import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["NOT_CONSTANT", "NotConstant", "Tfvars", "TfvarsError", "TfvarsValue", "read_tfvars"]
+__all__ = [
+    "NOT_CONSTANT",
+    "NotConstant",
+    "Tfvars",
+    "TfvarsError",
+    "TfvarsValue",
+    "index_places",
+    "read_tfvars",
+]
 
 _DEEPEST = 500
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
@@ -109,6 +117,18 @@ def read_tfvars(data: bytes, path: str) -> Tfvars:
         line = data.count(b"\n", 0, err.start) + 1
         raise TfvarsError(f"{path} is not UTF-8 text.", where=Location(path, line)) from err
     return _read_json(text, path) if path.endswith(".json") else _read_hcl(text, path)
+
+
+def index_places(text: str) -> tuple[dict[str, tuple[int, Any]], dict[int, tuple[int, dict[str, int]]]]:
+    """Read a text that is valid HCL again, for the places of everything in it.
+
+    Returns:
+        The values by name with their places, and, by the `id` of each object and list in them, where it
+        begins and where its keys are.
+    """
+    reader = _Reader(text, collects=True)
+    found = reader.read()
+    return found, {id(one.items): (one.start, one.places) for one in reader.collections}
 
 
 def _read_json(text: str, path: str) -> Tfvars:
@@ -195,8 +215,10 @@ class _Collection:
 class _Reader(Scanner):
     """Reads a whole text; collections are kept in a list, so that no depth ends Python's stack."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, collects: bool = False) -> None:
         super().__init__(text)
+        self._collects = collects
+        self.collections: list[_Collection] = []
         self.twice: list[tuple[str, int, int]] = []
         self.numbers: list[int | float] = []
 
@@ -237,6 +259,8 @@ class _Reader(Scanner):
             value = self._begin_value(around)
             if isinstance(value, _Collection):
                 around.append(value)
+                if self._collects:
+                    self.collections.append(value)
                 if len(around) > _DEEPEST:
                     raise TfvarsTextError(f"Values are nested deeper than {_DEEPEST} levels", self.at)
             elif not around:

@@ -17,9 +17,13 @@ from stackyard.secrets.protected_file import detect, open_bytes, read_bytes
 from stackyard.secrets.var_file import PrivateVarFile
 from stackyard.sources.stacks.input_values import inputs_text
 from stackyard.sources.stacks.tfvars import Tfvars, TfvarsError, read_tfvars
+from stackyard.sources.stacks.value_check import check_values
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.base.diagnostics import Diagnostics
+    from stackyard.sources.stacks.value_types import ValueType
 
 __all__ = ["FileReader", "GitStatus", "read_descriptor"]
 
@@ -55,6 +59,7 @@ class FileReader:
         folder: The folder of the stack.
         status: What git knows of the files.
         sensitive: The variables that the code declares sensitive.
+        types: The types of variables with objects in them.
         keyring: The keys of the user; those of the environment when absent.
         found: Takes the findings.
 
@@ -70,12 +75,14 @@ class FileReader:
         status: GitStatus,
         *,
         sensitive: frozenset[str],
+        types: Mapping[str, ValueType],
         keyring: Keyring | None,
         found: Diagnostics,
     ) -> None:
         self._folder = folder
         self._status = status
         self._sensitive = sensitive
+        self._types = types
         self._keyring = keyring or Keyring()
         self._found = found
         self.places: dict[str, Location] = {}
@@ -152,6 +159,7 @@ class FileReader:
     def _note(self, path: Path, data: bytes, read: Tfvars, *, may_be_empty: bool) -> None:
         if not read.variables and not may_be_empty:
             self._found.add(EMPTY, f"{path} sets no variable.", Location(str(path)))
+        self._found.extend(check_values(read, data, self._types))
         self.places.update({name: one.where for name, one in read.variables.items()})
         inside = path.relative_to(self._folder) if path.is_relative_to(self._folder) else path
         self.contents.append((inside.as_posix(), data))

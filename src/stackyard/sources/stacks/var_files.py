@@ -20,12 +20,13 @@ from stackyard.sources.stacks.var_file_choice import choose_files
 from stackyard.sources.stacks.var_file_content import FileReader, GitStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from stackyard.secrets.keyring import Keyring
     from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.model import Stack
+    from stackyard.sources.stacks.value_types import ValueType
     from stackyard.sources.stacks.working_tree import WorkingTree
 
 __all__ = ["StackVarFiles", "find_var_files"]
@@ -100,6 +101,7 @@ async def find_var_files(
     *,
     keyring: Keyring | None = None,
     sensitive: frozenset[str] = frozenset(),
+    types: Mapping[str, ValueType] | None = None,
     tree: WorkingTree | None = None,
 ) -> StackVarFiles:
     """Find, read and check the variables files of a stack.
@@ -109,6 +111,7 @@ async def find_var_files(
         workspace: The workspace that it is run in: of several files, the one of that name is meant.
         keyring: The keys of the user; those of the environment when absent.
         sensitive: The variables that the code declares `sensitive = true`.
+        types: The types of variables with objects in them: what does not fit is refused.
         tree: The files of the repository as its index has them, so that git is asked only of others.
 
     Raises:
@@ -120,7 +123,9 @@ async def find_var_files(
     chosen = choose_files(stack, workspace, found)
     everything = (*chosen.loaded, *chosen.plain, *chosen.secret)
     status = await _ask_git(stack, everything, tree)
-    reader = FileReader(stack.folder, status, sensitive=sensitive, keyring=keyring, found=found)
+    reader = FileReader(
+        stack.folder, status, sensitive=sensitive, types=types or {}, keyring=keyring, found=found
+    )
     for path in chosen.loaded:
         reader.read_loaded(path)
     passed = [reader.read_plain(path) for path in chosen.plain]

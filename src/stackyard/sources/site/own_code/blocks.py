@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.base.documents.jsontext import parse_json
 
 if TYPE_CHECKING:
@@ -64,13 +64,14 @@ def read_blocks(name: str, data: bytes) -> list[CodeBlock]:
 
 
 def _read_hcl(data: bytes) -> Iterator[CodeBlock]:
-    for body in parse_tree(data).children:
+    root = parse_tree(data)
+    for body in root.children:
         for node in body.children if body.type == "body" else ():
             if node.type == "block":
-                yield _hcl_block(node)
+                yield _hcl_block(node, line_of(node, root))
 
 
-def _hcl_block(node: Node) -> CodeBlock:
+def _hcl_block(node: Node, line: int) -> CodeBlock:
     words = [_plain(child) for child in node.children if child.type in ("identifier", "string_lit")]
     attributes = {}
     for body in node.children:
@@ -82,7 +83,7 @@ def _hcl_block(node: Node) -> CodeBlock:
         labels=tuple(words[1:]),
         attributes=attributes,
         text=_decode(node),
-        line=node.start_point.row + 1,
+        line=line,
     )
 
 
