@@ -37,6 +37,11 @@ _LATER = {
         name="show",
         help="Show a stack: backend, providers, modules, variables, and every file that it reads.",
     ),
+    "state": LazyCommand(
+        module="stackyard.cli.commands.stack.state",
+        name="state",
+        help="Change the state of a stack by a proposal that a second person approves.",
+    ),
     "why": LazyCommand(
         module="stackyard.cli.commands.stack.why",
         name="why",
