@@ -28,6 +28,8 @@ from stackyard.path.stacks.state_change.propose import propose_change
 from stackyard.path.stacks.state_change.records import Approval, ChangeRecord, ChangeRecords
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.cli.session import Session
     from stackyard.path.stacks.state_change.operation import StateVerb
 
@@ -190,6 +192,6 @@ def _get(command: StackCommand, state: str, which: str) -> ChangeRecord | None:
 
 
 @contextlib.contextmanager
-def _open(command: StackCommand) -> Any:
+def _open(command: StackCommand) -> Iterator[ChangeRecords]:
     with contextlib.closing(command.store.open()) as objects:
         yield ChangeRecords(command.store, objects)
