@@ -111,7 +111,8 @@ class LockTable:
 
     def list_items(self) -> tuple[tuple[TableLock, ...], tuple[str, ...]]:
         """Return the locks that are held, and the states whose digests are kept."""
-        locks, digests, start = [], [], {}
+        locks, digests = [], []
+        start: dict[str, Any] = {}
         while True:
             with _answers(f"The table {self.name}"):
                 found = self._client.scan(TableName=self.name, ConsistentRead=True, **start)
@@ -139,7 +140,8 @@ class LockTable:
             found = self._client.get_item(
                 TableName=self.name, Key={"LockID": {"S": name}}, ConsistentRead=True
             )
-        return found.get("Item")
+        item: dict[str, Any] | None = found.get("Item")
+        return item
 
 
 class StateBucket:

@@ -27,6 +27,11 @@ _LATER = {
         name="list_stacks",
         help="List the stacks of the repository, or only those that a change touches.",
     ),
+    "lock-table": LazyCommand(
+        module="stackyard.cli.commands.stack.lock_table",
+        name="lock_table",
+        help="Move S3 stacks from a DynamoDB lock table to the lock object in the bucket, in three steps.",
+    ),
     "run": LazyCommand(
         module="stackyard.cli.commands.stack.run",
         name="run",
