@@ -107,26 +107,38 @@ async def _find_approved(command: StackCommand, named: str) -> ChangeRecord:
             raise NotApprovedError(f"No one approved the change {record.change.id}.")
         return record
     path = Path(named)
+    record, data = await asyncio.to_thread(_read_file, command, path)
+    if record.is_approved:
+        return record
+    branch = await find_merged(path, data, command.source.repository.tree)
+    change = record.change
+    merged = Approval(by=f"branch {branch}", at=change.proposed_at, document=change.digest)
+    return replace(record, approval=merged)
+
+
+def _read_file(command: StackCommand, path: Path) -> tuple[ChangeRecord, bytes]:
+    """Return the change of a file, with what the store knows of it, and the bytes of the file.
+
+    Raises:
+        OtherDocumentError: The store has another change of this id.
+    """
     change, data = read_change_file(path)
     # It is a name until a stack of the repository has it.
     name, workspace = split_workspace(change.stack)
     command.source.require(name)
     state = make_target(name, workspace).state_name
-    stored = await asyncio.to_thread(_get, command, state, change.id)
+    with _open(command) as records:
+        stored = records.get(state, change.id)
     if stored is not None and stored.change != change:
         raise OtherDocumentError(f"The store has another change {change.id} of stack:{change.stack}.")
-    if stored is not None and stored.is_approved:
-        return stored
-    branch = await find_merged(path, data, command.source.repository.tree)
-    merged = Approval(by=f"branch {branch}", at=change.proposed_at, document=change.digest)
-    return replace(stored or ChangeRecord(change=change, state=state), approval=merged)
+    return stored or ChangeRecord(change=change, state=state), data
 
 
 def run_state_approve(session: Session, named: str, *, is_alone: bool) -> Result:
     """Approve a change."""
     command = _command(session)
+    record = _read_file(command, Path(named))[0] if _is_file(named) else _find(command, named)
     with _open(command) as records:
-        record = records.find(named)
         stack = command.source.require(split_workspace(record.change.stack)[0])
         given = approve(record, name_person(), is_alone=is_alone, is_protected=stack.settings.protected)
         record = records.put(given)
@@ -184,11 +196,6 @@ def _command(session: Session) -> StackCommand:
 def _find(command: StackCommand, named: str) -> ChangeRecord:
     with _open(command) as records:
         return records.find(named)
-
-
-def _get(command: StackCommand, state: str, which: str) -> ChangeRecord | None:
-    with _open(command) as records:
-        return records.get(state, which)
 
 
 @contextlib.contextmanager

@@ -44,9 +44,10 @@ def show(session: Session, change: str) -> Result:
 def approve(session: Session, change: str, is_alone: bool) -> Result:
     """Approve a change that somebody else proposed.
 
-    CHANGE is an id, or the start of one. The approval is for exactly this document and this version of the
-    state: once the state changes, it is worth nothing. A user of the same name counts as the same person on
-    every machine. The changes of a protected stack need a second person always.
+    CHANGE is an id, the start of one, or the file as it was proposed. The approval is for exactly this
+    document and this version of the state: once the state changes, it is worth nothing. A user of the same
+    name counts as the same person on every machine. The changes of a protected stack need a second person
+    always.
     """
     from stackyard.cli.runs.stacks.state_change import run_state_approve  # lazy: the help needs none of it
 
