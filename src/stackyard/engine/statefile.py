@@ -1,4 +1,4 @@
-"""The engine's verbs on the state: list, move, remove, pull, push, import, force-unlock.
+"""The engine's verbs on the state: list, move, remove, replace-provider, pull, push, import, force-unlock.
 
 OpenTofu speaks JSON in these only since 1.12 and Terraform does not, so they are run in the one form
 that every version has: the exit status tells success, and what is read is either JSON (`state pull`) or one
@@ -28,6 +28,7 @@ __all__ = [
     "force_unlock",
     "import_resource",
     "read_snapshot",
+    "replace_provider",
     "save_snapshot",
     "state_list",
     "state_mv",
@@ -106,24 +107,57 @@ async def state_list(workdir: Workdir) -> tuple[str, ...]:
     return tuple((await invoke.read_lines(workdir, "state list")).split("\n")[:-1])
 
 
-async def state_mv(workdir: Workdir, source: str, destination: str) -> None:
+async def state_mv(workdir: Workdir, source: str, destination: str, *, file: Path | None = None) -> None:
     """Give what is at one address another one.
+
+    Args:
+        workdir: Where the engine works.
+        source: The address.
+        destination: The new address.
+        file: A state file to work on; that of the backend when absent.
 
     Raises:
         TofuError: There is nothing at the source, or something at the destination already.
     """
-    await invoke.run_silent(workdir, "state mv", (invoke.lock_wait(workdir), "--", source, destination))
+    args = (invoke.lock_wait(workdir), *_in_file(file), "--", source, destination)
+    await invoke.run_silent(workdir, "state mv", args)
 
 
-async def state_rm(workdir: Workdir, addresses: tuple[str, ...]) -> None:
+async def replace_provider(workdir: Workdir, source: str, destination: str, *, file: Path | None) -> None:
+    """Let another provider manage everything that one manages.
+
+    Args:
+        workdir: Where the engine works.
+        source: The provider, such as `registry.terraform.io/telmate/proxmox`.
+        destination: The other provider.
+        file: A state file to work on; that of the backend when absent.
+
+    Raises:
+        TofuError: The state has nothing of the first, or one of them is no provider.
+    """
+    args = ("-auto-approve", invoke.lock_wait(workdir), *_in_file(file), "--", source, destination)
+    await invoke.run_silent(workdir, "state replace-provider", args)
+
+
+def _in_file(file: Path | None) -> tuple[str, ...]:
+    return () if file is None else (f"-state={file}",)
+
+
+async def state_rm(workdir: Workdir, addresses: tuple[str, ...], *, file: Path | None = None) -> None:
     """Forget resources without destroying them.
+
+    Args:
+        workdir: Where the engine works.
+        addresses: What to forget.
+        file: A state file to work on; that of the backend when absent.
 
     Raises:
         TofuError: Nothing in the state matches an address.
     """
     if not addresses:
         raise UsageError("There is no address to remove from the state.")
-    await invoke.run_silent(workdir, "state rm", (invoke.lock_wait(workdir), "--", *addresses))
+    args = (invoke.lock_wait(workdir), *_in_file(file), "--", *addresses)
+    await invoke.run_silent(workdir, "state rm", args)
 
 
 async def state_pull(workdir: Workdir) -> StateSnapshot | None:
@@ -155,13 +189,21 @@ async def state_push(workdir: Workdir, data: bytes) -> None:
     await invoke.run_silent(workdir, "state push", (invoke.lock_wait(workdir), "-"), stdin=data)
 
 
-async def import_resource(workdir: Workdir, address: str, resource_id: str) -> None:
+async def import_resource(
+    workdir: Workdir, address: str, resource_id: str, *, file: Path | None = None
+) -> None:
     """Take a resource that exists into the state; the configuration must have a block for it.
+
+    Args:
+        workdir: Where the engine works.
+        address: The address of the block.
+        resource_id: What the provider finds the resource by.
+        file: A state file to work on; that of the backend when absent.
 
     Raises:
         TofuError: There is no such block or resource, or the address is taken.
     """
-    args = ("-input=false", invoke.lock_wait(workdir), "--", address, resource_id)
+    args = ("-input=false", invoke.lock_wait(workdir), *_in_file(file), "--", address, resource_id)
     await invoke.run_silent(workdir, "import", args)
 
 

@@ -18,6 +18,8 @@
     operator-locks/<state>              the lease of the run that works on them
     inventory/<state>                   the inventory that was published last
     plans/<state>/<id>                  a saved plan, encrypted
+    state-changes/<state>/<id>          a proposed change of a state with its approval, sealed
+    kept-states/<state>/<id>            a state of another backend as it was before such a change, sealed
     records/<time>-<id>,<verb>,<state>  the record of a run, the newest first
     run-events/<id>/<number>            events of a run
     run-control/<id>                    that a run is to stop
@@ -38,6 +40,7 @@ __all__ = [
     "PRINCIPALS",
     "RUNS",
     "RUN_OWNERS",
+    "STATE_CHANGES",
     "SYSTEM_AUDIT",
     "TARGETS",
     "audit_segment",
@@ -48,6 +51,7 @@ __all__ = [
     "inner",
     "inventory",
     "journal",
+    "kept_state",
     "operator",
     "operator_lock",
     "plan",
@@ -55,6 +59,7 @@ __all__ = [
     "quarantine",
     "quarantine_key",
     "run_owner",
+    "state_change",
     "state_of",
     "system_segment",
     "target",
@@ -66,6 +71,7 @@ HEADS = "heads/"
 RUNS = "runs/"
 RUN_OWNERS = "run-owners/"
 TARGETS = "targets/"
+STATE_CHANGES = "state-changes/"
 PRINCIPALS = "system/principals"
 SYSTEM_AUDIT = "system/audit"
 HEALTH = "system/health"
@@ -164,6 +170,16 @@ def plans(name: str) -> str:
 def plan(name: str, which: str) -> str:
     """Return the object of a saved plan."""
     return plans(name) + which
+
+
+def state_change(name: str, which: str) -> str:
+    """Return the object of a proposed change of a state."""
+    return f"{STATE_CHANGES}{object_part(name)}/{which}"
+
+
+def kept_state(name: str, which: str) -> str:
+    """Return the object with a state of another backend as it was before a change."""
+    return f"kept-states/{object_part(name)}/{which}"
 
 
 def inner(name: str, node: str) -> str:

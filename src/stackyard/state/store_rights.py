@@ -4,7 +4,7 @@
 objects                                                            need
 =================================================================  ========================================
 ``heads data targets journal operator operator-locks guests``      `store` on the state in the second part
-``inventory plans inner``                                          of the key
+``inventory plans inner state-changes kept-states``                of the key
 ``records``                                                        `store` on the state behind the verb
 ``runs run-events run-control``                                    `store` on any prefix; to write, see
                                                                    `stackyard.state.http.run_owners`
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["describe_need", "has_any", "has_every", "is_admin", "may_read", "may_watch", "may_write"]
 
 _OF_A_STATE = frozenset(
-    "heads data targets journal operator operator-locks guests inventory plans inner".split()
+    (
+        "heads data targets journal operator operator-locks guests inventory plans inner "
+        "state-changes kept-states"
+    ).split()
 )
 _RECORDS = "records"
 _OF_EVERYONE = frozenset({"runs", "run-events", "run-control", "ssh"})

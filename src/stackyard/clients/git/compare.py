@@ -133,6 +133,15 @@ class Comparison:
         except GitError:
             return None
 
+    async def find_last_edit(self, commit: str, word: str, paths: Sequence[str]) -> float:
+        """Return when a word last came to some files or left them, on the way to a commit; 0 if never.
+
+        Raises:
+            GitError: The commit is not here.
+        """
+        asked = ("log", "-1", "--format=%ct", f"-S{word}", commit, "--", *paths)
+        return float((await self._run(*asked)).strip() or 0)
+
     async def list_files(self, commit: str) -> list[str]:
         """Return the paths of all files of a commit."""
         listed = await self._run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)

@@ -72,8 +72,12 @@ def _models() -> Any:
     return botocore.loaders.create_loader()
 
 
-def make_client(place: S3Config) -> Any:
+def make_client(place: S3Config, *, service: str = "s3") -> Any:
     """Return a client of boto3 for a place.
+
+    Args:
+        place: Where it is.
+        service: Which service of AWS, as boto3 names it.
 
     Raises:
         StoreError: What is set in the environment or the address cannot be used.
@@ -96,6 +100,6 @@ def make_client(place: S3Config) -> Any:
         core.register_component("data_loader", _models())
         session = boto3.session.Session(botocore_session=core, region_name=place.region, **keys)
         region = place.region or session.region_name or "us-east-1"
-        return session.client("s3", endpoint_url=place.endpoint_url, region_name=region, config=config)
+        return session.client(service, endpoint_url=place.endpoint_url, region_name=region, config=config)
     except (BotoCoreError, ValueError) as err:
         raise StoreError(f"The S3 store cannot be used: {err}.") from err

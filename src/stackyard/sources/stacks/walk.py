@@ -312,7 +312,14 @@ class _Walk:
         return self.constants(parse_values(data) or {}, scope) if data is not None else {}
 
     def constants(self, settings: Mapping[str, Expression], scope: ModuleScope) -> dict[str, str]:
-        found = {name: self.constant(value, scope) for name, value in settings.items()}
+        flat: dict[str, Expression] = {}
+        for name, value in settings.items():
+            # `endpoints = { s3 = ... }` says the same as a block of that name.
+            if isinstance(value, list) and value[0] == "o":
+                flat |= {f"{name}.{inner}": part for inner, part in value[1].items()}
+            else:
+                flat[name] = value
+        found = {name: self.constant(value, scope) for name, value in flat.items()}
         return {name: value for name, value in found.items() if value is not None}
 
     def constant(self, expression: Expression, scope: ModuleScope) -> str | None:

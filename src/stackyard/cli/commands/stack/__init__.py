@@ -27,6 +27,11 @@ _LATER = {
         name="list_stacks",
         help="List the stacks of the repository, or only those that a change touches.",
     ),
+    "lock-table": LazyCommand(
+        module="stackyard.cli.commands.stack.lock_table",
+        name="lock_table",
+        help="Move S3 stacks from a DynamoDB lock table to the lock object in the bucket, in three steps.",
+    ),
     "run": LazyCommand(
         module="stackyard.cli.commands.stack.run",
         name="run",
@@ -36,6 +41,11 @@ _LATER = {
         module="stackyard.cli.commands.stack.show",
         name="show",
         help="Show a stack: backend, providers, modules, variables, and every file that it reads.",
+    ),
+    "state": LazyCommand(
+        module="stackyard.cli.commands.stack.state",
+        name="state",
+        help="Change the state of a stack by a proposal that a second person approves.",
     ),
     "why": LazyCommand(
         module="stackyard.cli.commands.stack.why",

@@ -32,6 +32,8 @@ _TITLES = {
     "operator-locks": "leases of manifests",
     "inventory": "inventories",
     "plans": "saved plans, encrypted",
+    "state-changes": "proposed changes of states, encrypted",
+    "kept-states": "states of other backends before a change, encrypted",
     "records": "records of runs",
     "run-events": "events of runs",
     "runs": "runs in progress",

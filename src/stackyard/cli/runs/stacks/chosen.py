@@ -126,6 +126,11 @@ class ChosenStack:
         if self._recording is not None:
             self._recording.note_failures(errors)
 
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Add what a verb reports to the record of the run that is open."""
+        if self._recording is not None:
+            self._recording.change(notes={**self._recording.run.notes, **notes})
+
     @contextlib.asynccontextmanager
     async def run(
         self, verb: str, *, is_locked: bool = False, is_recorded: bool = True

@@ -1,0 +1,245 @@
+"""The DynamoDB table with which the engine's S3 backend locked, and what a bucket tells of its lock objects.
+
+The engine keeps two items for a state: `BUCKET/KEY` while it is locked, and `BUCKET/KEY-md5` with the MD5 of
+what was written last. With `use_lockfile`, it also creates the object `KEY.tflock` and deletes it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.errors import UnreachableError
+from stackyard.clients.objects.s3_client import S3Config, make_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LockTable", "LockTableError", "StateBucket", "TableLock", "WrittenVersion"]
+
+_DIGEST_SUFFIX = "-md5"
+_LOCK_SUFFIX = ".tflock"
+_GONE = {"ResourceNotFoundException", "NoSuchKey", "404"}
+
+
+class LockTableError(UnreachableError):
+    """The DynamoDB table or the bucket of a state does not answer, or refuses us."""
+
+    code = "E-LOCK-TABLE"
+    summary = "The lock table or the bucket cannot be used"
+    default_remedy = "Check the region, the endpoints and the credentials, then repeat the command."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLock:
+    """A lock that is held in the table.
+
+    Attributes:
+        state: What is locked, `BUCKET/KEY`.
+        who: Who holds it, as the engine says it.
+        operation: For what.
+    """
+
+    state: str
+    who: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenVersion:
+    """A version of a state in a bucket.
+
+    Attributes:
+        id: The id of the version.
+        at: When it was written, in seconds since 1970.
+        is_locked: Whether the lock object was there when it was written.
+    """
+
+    id: str
+    at: float
+    is_locked: bool
+
+
+@contextlib.contextmanager
+def _answers(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (BotoCoreError, ClientError) as err:
+        raise LockTableError(f"{what}: {err}.") from err
+
+
+class LockTable:
+    """A table.
+
+    Args:
+        name: The table.
+        place: Where it is; its bucket does not matter.
+
+    Raises:
+        StoreError: What is set in the environment cannot be used.
+    """
+
+    def __init__(self, name: str, place: S3Config) -> None:
+        self.name = name
+        self._client = make_client(place, service="dynamodb")
+
+    def exists(self) -> bool:
+        """Return whether the table is there."""
+        try:
+            with _answers(f"The table {self.name}"):
+                self._client.describe_table(TableName=self.name)
+        except LockTableError as err:
+            if _code(err) in _GONE:
+                return False
+            raise
+        return True
+
+    def read_digest(self, state: str) -> str | None:
+        """Return the MD5 of what was written last of a state, `BUCKET/KEY`; None where there is none."""
+        item = self._get(f"{state}{_DIGEST_SUFFIX}")
+        return None if item is None else str(item.get("Digest", {}).get("S", ""))
+
+    def read_lock(self, state: str) -> TableLock | None:
+        """Return the lock of a state, None where it is free."""
+        item = self._get(state)
+        return None if item is None else _lock_of(item)
+
+    def list_items(self) -> tuple[tuple[TableLock, ...], tuple[str, ...]]:
+        """Return the locks that are held, and the states whose digests are kept."""
+        locks, digests = [], []
+        start: dict[str, Any] = {}
+        while True:
+            with _answers(f"The table {self.name}"):
+                found = self._client.scan(TableName=self.name, ConsistentRead=True, **start)
+            for item in found["Items"]:
+                name = item["LockID"]["S"]
+                if name.endswith(_DIGEST_SUFFIX):
+                    digests.append(name.removesuffix(_DIGEST_SUFFIX))
+                else:
+                    locks.append(_lock_of(item))
+            if "LastEvaluatedKey" not in found:
+                return tuple(locks), tuple(sorted(digests))
+            start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+
+    def delete(self) -> None:
+        """Delete the table."""
+        with _answers(f"The table {self.name}"):
+            self._client.delete_table(TableName=self.name)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _get(self, name: str) -> dict[str, Any] | None:
+        with _answers(f"The table {self.name}"):
+            found = self._client.get_item(
+                TableName=self.name, Key={"LockID": {"S": name}}, ConsistentRead=True
+            )
+        item: dict[str, Any] | None = found.get("Item")
+        return item
+
+
+class StateBucket:
+    """A bucket with states.
+
+    Args:
+        place: Where it is.
+
+    Raises:
+        StoreError: What is set in the environment cannot be used.
+    """
+
+    def __init__(self, place: S3Config) -> None:
+        self.name = place.bucket
+        self._client = make_client(place)
+
+    def is_versioned(self) -> bool:
+        """Return whether the bucket keeps versions."""
+        with _answers(f"The bucket {self.name}"):
+            return bool(self._client.get_bucket_versioning(Bucket=self.name).get("Status") == "Enabled")
+
+    def list_keys(self, key: str, workspaces: str) -> Iterator[str]:
+        """Yield the keys of a state: its own, and those of its workspaces."""
+        yield key
+        pages = self._client.get_paginator("list_objects_v2")
+        with _answers(f"The bucket {self.name}"):
+            for page in pages.paginate(Bucket=self.name, Prefix=f"{workspaces}/"):
+                for one in page.get("Contents", ()):
+                    inner = one["Key"].removeprefix(f"{workspaces}/")
+                    if inner.partition("/")[2] == key:
+                        yield one["Key"]
+
+    def read_md5(self, key: str) -> str | None:
+        """Return the MD5 of a state, None where there is none."""
+        try:
+            with _answers(f"The bucket {self.name}"):
+                body = self._client.get_object(Bucket=self.name, Key=key)["Body"].read()
+        except LockTableError as err:
+            if _code(err) in _GONE:
+                return None
+            raise
+        return hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+    def has_lock_object(self, key: str) -> bool:
+        """Return whether the lock object of a state is there now."""
+        try:
+            with _answers(f"The bucket {self.name}"):
+                self._client.head_object(Bucket=self.name, Key=key + _LOCK_SUFFIX)
+        except LockTableError as err:
+            if _code(err) in _GONE:
+                return False
+            raise
+        return True
+
+    def list_versions(self, key: str, since: float) -> list[WrittenVersion]:
+        """Return the versions of a state that were written since a time, the oldest first."""
+        written, locked, freed = [], [], []
+        pages = self._client.get_paginator("list_object_versions")
+        with _answers(f"The bucket {self.name}"):
+            for page in pages.paginate(Bucket=self.name, Prefix=key):
+                for one in page.get("Versions", ()):
+                    at = one["LastModified"].timestamp()
+                    if one["Key"] == key:
+                        written.append((at, one["VersionId"]))
+                    elif one["Key"] == key + _LOCK_SUFFIX:
+                        locked.append(at)
+                freed += [
+                    one["LastModified"].timestamp()
+                    for one in page.get("DeleteMarkers", ())
+                    if one["Key"] == key + _LOCK_SUFFIX
+                ]
+        cycles = _pair(locked, freed)
+        return [
+            WrittenVersion(id=which, at=at, is_locked=any(start <= at <= end for start, end in cycles))
+            for at, which in sorted(written)
+            if at >= since
+        ]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _pair(locked: list[float], freed: list[float]) -> list[tuple[float, float]]:
+    """Return from when to when the lock object was there, each time."""
+    ends = sorted(freed)
+    return [(start, next((end for end in ends if end >= start), float("inf"))) for start in sorted(locked)]
+
+
+def _lock_of(item: dict[str, Any]) -> TableLock:
+    try:
+        info = parse_json(item.get("Info", {}).get("S", "{}"))
+        who, operation = str(info.get("Who", "")), str(info.get("Operation", ""))
+    except (JsonError, AttributeError):
+        who = operation = ""
+    return TableLock(state=item["LockID"]["S"], who=who or "somebody", operation=operation)
+
+
+def _code(err: LockTableError) -> str:
+    cause = err.__cause__
+    return str(cause.response.get("Error", {}).get("Code", "")) if isinstance(cause, ClientError) else ""

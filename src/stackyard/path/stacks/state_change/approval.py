@@ -1,0 +1,132 @@
+"""Who may let a change of a state be made: a second person, or the default branch that a review led to."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard.base.errors import InvalidInputError, StackyardError
+from stackyard.path.stacks.state_change.records import Approval
+
+if TYPE_CHECKING:
+    from stackyard.path.stacks.state_change.records import ChangeRecord
+    from stackyard.sources.stacks.working_tree import WorkingTree
+
+__all__ = [
+    "NotApprovedError",
+    "OtherDocumentError",
+    "SamePersonError",
+    "approve",
+    "find_merged",
+    "name_person",
+    "utc_now",
+]
+
+
+class SamePersonError(StackyardError):
+    """Whoever proposed a change of a state would approve it too."""
+
+    code = "E-STATE-CHANGE-SAME-PERSON"
+    summary = "A second person has to approve this"
+    default_remedy = "Let somebody else approve it; if you work alone, say so with --alone."
+
+
+class NotApprovedError(StackyardError):
+    """A change of a state is to be made that no one approved."""
+
+    code = "E-STATE-CHANGE-NOT-APPROVED"
+    summary = "The change is not approved"
+    default_remedy = "Let a second person run `stackyard stack state approve`, or merge its file by a review."
+
+
+class OtherDocumentError(InvalidInputError):
+    """A file describes another change than the one of that id in the store."""
+
+    code = "E-STATE-CHANGE-OTHER"
+    summary = "The file and the store describe different changes"
+    default_remedy = "Propose the change again; a new proposal has an id of its own."
+
+
+def name_person() -> str:
+    """Return who runs this: the user and the machine, as records of runs have them."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a user that has no name.
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def utc_now() -> str:
+    """Return the time, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def approve(record: ChangeRecord, person: str, *, is_alone: bool, is_protected: bool) -> ChangeRecord:
+    """Return a change with an approval.
+
+    Args:
+        record: The change.
+        person: Who approves it.
+        is_alone: Whether they say that there is no second person.
+        is_protected: Whether the stack is protected.
+
+    Raises:
+        SamePersonError: They proposed it, and did not say so, or the stack is protected.
+    """
+    is_same = _user(person) == _user(record.change.proposed_by)
+    if is_same and is_protected:
+        raise SamePersonError(
+            f"stack:{record.change.stack} is protected, and {record.change.proposed_by} proposed the change.",
+            remedy="Let somebody else approve it, or merge its file by a review.",
+        )
+    if is_same and not is_alone:
+        raise SamePersonError(f"{record.change.proposed_by} proposed the change {record.change.id}.")
+    given = Approval(by=person, at=utc_now(), document=record.change.digest, is_alone=is_same)
+    return replace(record, approval=given)
+
+
+def _user(person: str) -> str:
+    """Return the user: the same name on two machines is one person, as far as anyone here can tell."""
+    return person.rpartition("@")[0].casefold()
+
+
+async def find_merged(path: Path, data: bytes, tree: WorkingTree) -> str:
+    """Return the branch that a file counts as approved by: the default branch has it unchanged.
+
+    Args:
+        path: The file.
+        data: What it holds.
+        tree: The working tree.
+
+    Raises:
+        NotApprovedError: The default branch does not have it, or has it otherwise.
+        GitError: git cannot say.
+    """
+    from stackyard.clients.git.compare import Comparison  # lazy: only where a file is applied
+    from stackyard.sources.stacks.changes import find_default_tip  # lazy: as above
+
+    if not tree.is_git:
+        raise NotApprovedError(f"{path} is in no git repository, so that no branch shows a review of it.")
+    place = _place_in(path, tree)
+    git = Comparison(top=Path(tree.top))
+    tip, branch = await find_default_tip(git)
+    if not tip:
+        raise NotApprovedError("There is no default branch here: none of origin/HEAD, main and master.")
+    if await git.read_file(tip, place) != data:
+        raise NotApprovedError(f"{branch} does not have {place} as it is here.")
+    return branch
+
+
+def _place_in(path: Path, tree: WorkingTree) -> str:
+    """Return where a file is in the repository; a link is not followed, as git does not follow it."""
+    top = Path(os.path.realpath(tree.top))
+    place = Path(os.path.realpath(path.parent)) / path.name
+    if not place.is_relative_to(top):
+        raise NotApprovedError(f"{path} is outside of the repository {top}.")
+    return place.relative_to(top).as_posix()
