@@ -268,6 +268,17 @@ REFUSED = {
             'kubernetes_version is "latest"',
         ),
     ),
+    "flux-repository": (
+        "stacks/flux",
+        """
+        kubernetes = { host = "h", cluster_ca_certificate = "a", client_certificate = "c", client_key = "k" }
+        git_url    = "ssh://git@example.org/home/cluster.git"
+        git_token  = ""
+        path       = "clusters/prod"
+        age_key    = "k"
+        """,
+        ('git_url is "ssh://git@example.org/home/cluster.git"', "git_token is empty"),
+    ),
     "flux-without-a-key": (
         "modules/flux_bootstrap",
         'path = "clusters/prod"\nage_key = ""\n',
