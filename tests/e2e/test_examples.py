@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.support.cli import stackyard
 from tests.support.engine import real_engine
 from tests.support.lab_inside import need_sandbox
 from tests.support.pages import ROOT, Reader
+from tests.support.recipes import AWS, RECIPES, mirror
 
 from stackyard.engine.version import Flavour
 
@@ -32,6 +34,14 @@ APPLIED = {
     ),
     "layers": ("stack:03-legacy/pihole       applied  2 created", "4 destroyed"),
     "ci": ("Applied: 3 created", "3 destroyed"),
+}
+
+
+# The folder of a stack of the example, and the recipe that its code is.
+STACKS = {
+    "onprem/proxmox_server_A_gpu": "proxmox",
+    "onprem/proxmox_server_B_no_gpu": "proxmox",
+    "cloud/aws_global": "aws",
 }
 
 
@@ -57,10 +67,44 @@ def test_every_folder_is_in_the_index_and_is_tested() -> None:
 def test_an_example_is_applied_has_nothing_left_to_do_and_is_destroyed(name: str, reader: Reader) -> None:
     if name == "nested":
         need_sandbox()
+    if name == "stacks" and shutil.which("curl") is None:
+        pytest.skip("curl is not on PATH")
     reader.folder = reader.folder / name
     shutil.copytree(EXAMPLES / name, reader.folder)
     printed = "".join(text for _, text in reader.follow(f"examples/{name}/README.md"))
     assert [words for words in (*APPLIED[name], "Nothing to change") if words not in printed] == []
+
+
+def _read_folder(folder: Path, pattern: str = "*") -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob(pattern) if path.is_file()
+    }
+
+
+def test_the_modules_and_the_code_of_the_stacks_are_those_of_the_recipes() -> None:
+    modules = EXAMPLES / "stacks/tofu/modules"
+    for folder in modules.iterdir():
+        assert _read_folder(folder) == _read_folder(RECIPES / "modules" / folder.name), folder.name
+    for name, recipe in STACKS.items():
+        code = _read_folder(EXAMPLES / "stacks/tofu/stacks" / name, "*.tf")
+        del code["backend.tf"]
+        assert code == _read_folder(RECIPES / "stacks" / recipe, "*.tf"), name
+
+
+def test_the_stack_for_aws_is_valid_for_its_provider(tmp_path: Path) -> None:
+    settings = mirror(tmp_path, AWS)
+    shutil.copytree(EXAMPLES / "stacks/tofu", tmp_path / "tofu")
+    folder = tmp_path / "tofu/stacks/cloud/aws_global"
+    for words in (("init", "-backend=false", "-input=false"), ("validate",)):
+        ended = subprocess.run(
+            [real_engine(Flavour.TOFU).path, *words, "-no-color"],
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TF_CLI_CONFIG_FILE": str(settings)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("name", ["github-workflow.yml", "gitlab-ci.yml"])

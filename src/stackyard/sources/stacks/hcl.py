@@ -37,10 +37,10 @@ def parse_hcl(data: bytes) -> CodeFile:
     root = parse_tree(data)
     found = CodeFile()
     if root.has_error:
-        line = line_of(_first_error(root), root)
+        line = line_of(_first_error(root))
         found.problem = (line, "The file is not valid: OpenTofu cannot read this line or the one before it.")
     for block in _blocks(root):
-        _read_block(block, found, line_of(block, root))
+        _read_block(block, found)
     return found
 
 
@@ -141,14 +141,14 @@ def _head(block: Node) -> tuple[str, list[str]]:
     return kind, labels
 
 
-def _read_block(block: Node, found: CodeFile, line: int) -> None:
+def _read_block(block: Node, found: CodeFile) -> None:
     kind, labels = _head(block)
     read = _READERS.get(kind)
     if read is not None:
-        read(block, labels, found, line)
+        read(block, labels, found)
     # The conditions of a variable judge a value; they choose no file.
     if kind != "variable" and may_read(block.text or b""):
-        found.reads.extend(find_reads(block, with_texts=kind in _USERS_OF_TEXTS, line=line))
+        found.reads.extend(find_reads(block, with_texts=kind in _USERS_OF_TEXTS))
 
 
 def _settings(block: Node) -> dict[str, Expression]:
@@ -156,7 +156,7 @@ def _settings(block: Node) -> dict[str, Expression]:
     return {name: convert(value) for name, value in _attributes(block)}
 
 
-def _read_terraform(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
+def _read_terraform(block: Node, labels: list[str], found: CodeFile) -> None:
     del labels
     for inner in _blocks(block):
         kind, names = _head(inner)
@@ -164,15 +164,15 @@ def _read_terraform(block: Node, labels: list[str], found: CodeFile, line: int) 
             settings = _settings(inner)
             for part in _blocks(inner):
                 settings |= {f"{_head(part)[0]}.{name}": value for name, value in _settings(part).items()}
-            where = line_of(inner, block, line)
-            found.backends.append(BackendBlock(names[0] if names else kind, settings, where))
+            line = line_of(inner)
+            found.backends.append(BackendBlock(names[0] if names else kind, settings, line))
         elif kind == "required_providers":
             for name, value in _settings(inner).items():
                 source = value[1].get("source") if isinstance(value, list) and value[0] == "o" else None
                 found.required[name] = source if isinstance(source, str) else f"hashicorp/{name}"
 
 
-def _read_variable(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
+def _read_variable(block: Node, labels: list[str], found: CodeFile) -> None:
     if not labels:
         return
     values = dict(_attributes(block))
@@ -183,34 +183,34 @@ def _read_variable(block: Node, labels: list[str], found: CodeFile, line: int) -
         default is not None,
         text_of(values["sensitive"]).strip() == "true" if "sensitive" in values else False,
         UNKNOWN if default is None else convert(default),
-        line,
+        line_of(block),
         None if kind is None or b"object" not in (kind.text or b"") else convert(kind),
     )
 
 
-def _read_output(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
-    del block, line
+def _read_output(block: Node, labels: list[str], found: CodeFile) -> None:
+    del block
     found.outputs.extend(labels[:1])
 
 
-def _read_locals(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
-    del labels, line
+def _read_locals(block: Node, labels: list[str], found: CodeFile) -> None:
+    del labels
     found.locals |= _settings(block)
 
 
-def _read_module(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
+def _read_module(block: Node, labels: list[str], found: CodeFile) -> None:
     settings = _settings(block)
     source, each = settings.pop("source", UNKNOWN), settings.pop("for_each", UNKNOWN)
     name = labels[0] if labels else ""
-    found.modules.append(ModuleCall(name, source, settings, line, each))
+    found.modules.append(ModuleCall(name, source, settings, line_of(block), each))
 
 
-def _read_provider(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
-    del block, line
+def _read_provider(block: Node, labels: list[str], found: CodeFile) -> None:
+    del block
     found.implied.extend(labels[:1])
 
 
-def _read_resource(block: Node, labels: list[str], found: CodeFile, line: int) -> None:
+def _read_resource(block: Node, labels: list[str], found: CodeFile) -> None:
     if not labels:
         return
     chosen = next((convert(value) for name, value in _attributes(block) if name == "provider"), None)
@@ -221,10 +221,11 @@ def _read_resource(block: Node, labels: list[str], found: CodeFile, line: int) -
         config = settings.get("config", UNKNOWN)
         inner = config[1] if isinstance(config, list) and config[0] == "o" else {}
         name = labels[1] if len(labels) > 1 else ""
+        line = line_of(block)
         found.remote_states.append(RemoteState(name, settings.get("backend", UNKNOWN), inner, line))
 
 
-_READERS: dict[str, Callable[[Node, list[str], CodeFile, int], None]] = {
+_READERS: dict[str, Callable[[Node, list[str], CodeFile], None]] = {
     "terraform": _read_terraform,
     "variable": _read_variable,
     "output": _read_output,

@@ -173,14 +173,13 @@ _MAKERS = {
 }
 
 
-def find_reads(top: Node, *, with_texts: bool, line: int = 1) -> Iterator[FileRead]:
+def find_reads(top: Node, *, with_texts: bool) -> Iterator[FileRead]:
     """Return the paths in everything below a node.
 
     Args:
         top: Where to look.
         with_texts: Whether a text that begins with `path.module` or the like counts, although no function
             reads it: a resource may.
-        line: The line in which it begins.
     """
     pending: list[tuple[Node, dict[str, Expression], bool]] = [(top, {}, with_texts)]
     while pending:
@@ -189,10 +188,10 @@ def find_reads(top: Node, *, with_texts: bool, line: int = 1) -> Iterator[FileRe
         if kind == "function_call":
             name = text_of(node.named_children[0]).rpartition("::")[2] if node.named_children else ""
             if name in FILE_FUNCTIONS:
-                yield _read(name, node, known, line_of(node, top, line))
+                yield _read(name, node, known)
                 texts = False
         elif kind == "quoted_template" and texts and _begins_with_path(node):
-            yield FileRead("", [convert(node)], known, line_of(node, top, line), _shown(node))
+            yield FileRead("", [convert(node)], known, line_of(node), _shown(node))
         elif kind in ("for_tuple_expr", "for_object_expr"):
             known = {**known, **_for_names(node)}
         elif kind == "block":
@@ -200,12 +199,12 @@ def find_reads(top: Node, *, with_texts: bool, line: int = 1) -> Iterator[FileRe
         pending.extend((child, known, texts) for child in node.named_children)
 
 
-def _read(name: str, node: Node, known: dict[str, Expression], line: int) -> FileRead:
+def _read(name: str, node: Node, known: dict[str, Expression]) -> FileRead:
     count = 2 if name == "fileset" else 1
     arguments = [convert(one) for one in _arguments(node)[:count]]
     if len(arguments) < count:
         arguments = [UNKNOWN] * count
-    return FileRead(name, arguments, known, line, _shown(node))
+    return FileRead(name, arguments, known, line_of(node), _shown(node))
 
 
 def _begins_with_path(node: Node) -> bool:

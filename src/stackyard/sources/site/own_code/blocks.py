@@ -64,14 +64,13 @@ def read_blocks(name: str, data: bytes) -> list[CodeBlock]:
 
 
 def _read_hcl(data: bytes) -> Iterator[CodeBlock]:
-    root = parse_tree(data)
-    for body in root.children:
+    for body in parse_tree(data).children:
         for node in body.children if body.type == "body" else ():
             if node.type == "block":
-                yield _hcl_block(node, line_of(node, root))
+                yield _hcl_block(node)
 
 
-def _hcl_block(node: Node, line: int) -> CodeBlock:
+def _hcl_block(node: Node) -> CodeBlock:
     words = [_plain(child) for child in node.children if child.type in ("identifier", "string_lit")]
     attributes = {}
     for body in node.children:
@@ -83,7 +82,7 @@ def _hcl_block(node: Node, line: int) -> CodeBlock:
         labels=tuple(words[1:]),
         attributes=attributes,
         text=_decode(node),
-        line=line,
+        line=line_of(node),
     )
 
 
