@@ -25,7 +25,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ("render",),
     ("provider", "engine", "state"),
     ("guard", "inventory"),
-    ("path",),
+    ("path", "recipes"),
     ("controller",),
     ("operator", "scenario"),
     ("cli", "testing", "lab"),

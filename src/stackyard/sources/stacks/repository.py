@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.sources.stacks.cache import StackCache, open_cache
 from stackyard.sources.stacks.code_reader import CodeReader
-from stackyard.sources.stacks.kinds import STACK_FILE
+from stackyard.sources.stacks.kinds import STACK_FILE, is_stack_name
 from stackyard.sources.stacks.layout import FoundFolder, Layout, find_layout, layer_of
 from stackyard.sources.stacks.model import Stack
 from stackyard.sources.stacks.settings import (
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["REPOSITORY_FILE", "NoStacksError", "StackNotFoundError", "StackRepository", "find_stacks"]
 
 REPOSITORY_FILE = "stackyard.yaml"
-# No `@`: behind it stands the workspace of a target.
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
 # Keys of stack.yaml that name files or folders.
 _NAMES_OF_FILES = frozenset(("var_files", "secrets", "backend_config", "domains", "policy"))
 
@@ -289,7 +286,7 @@ class _Finder:
     def add(self, found: FoundFolder) -> None:
         name = found.name
         folder = self.root / found.path
-        if not _NAME.fullmatch(name):
+        if not is_stack_name(name):
             self.refuse(name, BAD_NAME, f"The folder {found.path!r} cannot be the name of a stack.")
         elif found.is_link:
             detail = f"{found.path} is a link to {os.path.realpath(folder)}."

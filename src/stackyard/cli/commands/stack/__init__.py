@@ -27,6 +27,11 @@ _LATER = {
         name="list_stacks",
         help="List the stacks of the repository, or only those that a change touches.",
     ),
+    "new": LazyCommand(
+        module="stackyard.cli.commands.stack.new",
+        name="new",
+        help="Make a new stack from a recipe or from another stack, ready to plan.",
+    ),
     "run": LazyCommand(
         module="stackyard.cli.commands.stack.run",
         name="run",
@@ -56,6 +61,7 @@ def stack() -> None:
     print what these files may hold.
 
     \b
+    stackyard stack new onprem/c --from proxmox  a new stack
     stackyard stack list                       all stacks
     stackyard stack list --changed             those that your branch touches
     stackyard stack why onprem/server_a        why a change selects a stack

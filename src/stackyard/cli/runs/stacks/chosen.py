@@ -17,6 +17,7 @@ from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import StackSource, split_workspace
+from stackyard.sources.stacks.copies import check_copies
 from stackyard.sources.stacks.kinds import KIND, is_code, is_values
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ class StackCommand:
     def settings(self) -> RunSettings:
         """Return how to run."""
         return settings_of(self.values, self.store)
+
+    def warn_of_copies(self, resolved: ResolvedStack) -> None:
+        """Say what a stack still has of the one that it was copied from."""
+        for finding in check_copies(resolved.repository, resolved.stack):
+            text = f"{finding.detail} {finding.kind.remedy}"
+            self.session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text))
 
     async def checkout(self) -> Checkout:
         """Return the working tree, looked at once."""
@@ -142,6 +149,7 @@ class ChosenStack:
         """
         command = self._command
         command.isolation.require(self.resolved.stack.name)
+        command.warn_of_copies(self.resolved)
         async with contextlib.AsyncExitStack() as stack:
             emit = command.session.emit
             if is_recorded:
