@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stackyard.cli.views.text_writer import TextWriter
 
-__all__ = ["HookOutcome", "install_secrets_hook"]
+__all__ = ["NO_HOOK", "HookOutcome", "install_secrets_hook"]
 
 _LATER = "stackyard secrets check --install-hook"
 
@@ -40,6 +40,9 @@ class HookOutcome:
             writer.line(f"Commits are not checked for secrets: {self.reason} Later: {_LATER}", style="yellow")
         elif self.is_new:
             writer.line(f"Each commit is checked for secrets: {self.path}")
+
+
+NO_HOOK = HookOutcome(reason="--no-hook was given.")
 
 
 async def install_secrets_hook(folder: Path) -> HookOutcome:

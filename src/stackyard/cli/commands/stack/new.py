@@ -62,7 +62,7 @@ def new(session: Session, /, name: str, origin: str, no_hook: bool, **values: An
 async def _make(
     name: str, origin: str, *, no_hook: bool, backend: str | None, key: str | None, copy_secrets: bool
 ) -> Result:
-    from stackyard.cli.secrets_hook import HookOutcome, install_secrets_hook  # lazy: only when this verb runs
+    from stackyard.cli.secrets_hook import NO_HOOK, install_secrets_hook  # lazy: only when this verb runs
     from stackyard.recipes.catalogue import list_recipes  # lazy: as above
     from stackyard.recipes.new_stack import NewStackRequest, make_stack  # lazy: as above
     from stackyard.sources.stacks.copies import check_copies  # lazy: as above
@@ -72,9 +72,7 @@ async def _make(
         raise UsageError("--copy-secrets is for a copy of a stack: a recipe has no secrets.")
     request = NewStackRequest(name=name, origin=origin, backend=backend, key=key, with_secrets=copy_secrets)
     made = await make_stack(request)
-    hook = (
-        HookOutcome(reason="--no-hook was given.") if no_hook else await install_secrets_hook(made.place.top)
-    )
+    hook = NO_HOOK if no_hook else await install_secrets_hook(made.place.top)
     repository = find_stacks(made.place.top)
     found = check_copies(repository, repository.find(made.place.name))
     repository.cache.save()
