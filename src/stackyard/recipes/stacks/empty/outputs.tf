@@ -1,0 +1,4 @@
+output "description" {
+  description = "What this stack is for."
+  value       = var.description
+}

@@ -1,0 +1,1 @@
+description = "A new stack"
