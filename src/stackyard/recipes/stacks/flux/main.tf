@@ -1,0 +1,6 @@
+module "flux" {
+  source = "../../../modules/flux_bootstrap"
+
+  path    = var.path
+  age_key = var.age_key
+}
