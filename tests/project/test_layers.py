@@ -24,7 +24,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ("sources.store", "sources.site", "sources.deployment", "sources.manifest", "sources.stacks"),
     ("render",),
     ("provider", "engine", "state"),
-    ("guard", "inventory"),
+    ("guard", "inventory", "policy"),
     ("path", "recipes"),
     ("controller",),
     ("operator", "scenario"),

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["Isolation", "check_isolation", "state_identity"]
+__all__ = [
+    "FOREIGN_KEY",
+    "SHARED_STATE",
+    "UNDECLARED_READ",
+    "Isolation",
+    "check_isolation",
+    "key_setting",
+    "state_identity",
+]
 
 SHARED_STATE = Kind(
     code="E-STACK-SHARED-STATE",
@@ -61,6 +69,11 @@ _DEFAULTS = {
     "local": {"path": "terraform.tfstate"},
 }
 _KEYS = {"s3": "key", "azurerm": "key", "cos": "key", "oss": "key", "gcs": "prefix", "consul": "path"}
+
+
+def key_setting(kind: str) -> str | None:
+    """Return the setting of a backend that says under which key a state is; None where there is no such."""
+    return _KEYS.get(kind)
 
 
 def state_identity(kind: str, settings: Mapping[str, str], folder: str) -> str | None:

@@ -98,6 +98,8 @@ class StackRepository:
         roots: The folders that hold stacks, from the top.
         has_own_roots: Whether stackyard.yaml names them.
         defaults: What stackyard.yaml says for all stacks.
+        policy: The folders with rules that stackyard.yaml names.
+        exceptions: What stackyard.yaml excepts from the rules for modules and stacks.
         own: By name, what the `stack.yaml` of a stack says itself.
         files: By path, the names of the files in the folder of each stack.
         tree: The files on disk.
@@ -113,6 +115,8 @@ class StackRepository:
     roots: tuple[str, ...] = ()
     has_own_roots: bool = False
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    policy: tuple[Path, ...] = ()
+    exceptions: tuple[Mapping[str, Any], ...] = ()
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     tree: WorkingTree = field(repr=False, compare=False)
@@ -275,6 +279,8 @@ class _Finder:
             roots=self.layout.roots,
             has_own_roots=self.said.get("roots") is not None,
             defaults=self.said.get("defaults") or {},
+            policy=self.policy,
+            exceptions=tuple(self.said.get("exceptions") or ()),
             own=MappingProxyType(self.own),
             files=MappingProxyType({one.path: one.files for one in self.layout.folders}),
             tree=self.tree,
