@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import end_line_of, line_of, parse_tree
 from stackyard.policy.code import (
     CodeFacts,
     ModuleBlock,
@@ -36,7 +36,7 @@ def read_hcl(data: bytes) -> CodeFacts:
     root = parse_tree(data)
     found = CodeFacts()
     if root.has_error:
-        line = first_error(root).start_point.row + 1
+        line = line_of(first_error(root))
         found.problem = (line, "OpenTofu cannot read this line or the one before it")
     for block in blocks_of(root):
         kind, labels = head_of(block)
@@ -44,10 +44,6 @@ def read_hcl(data: bytes) -> CodeFacts:
         if read is not None:
             read(block, labels, found)
     return found
-
-
-def _line(node: Node) -> int:
-    return node.start_point.row + 1
 
 
 def _attributes(block: Node) -> Iterator[tuple[str, Node, Node]]:
@@ -85,10 +81,10 @@ def _read_variable(block: Node, labels: list[str], found: CodeFacts) -> None:
     default = parts.get("default")
     sensitive = parts.get("sensitive")
     found.variables[labels[0]] = VariableBlock(
-        _line(block),
+        line_of(block),
         _described(parts["description"][1]) if "description" in parts else None,
         None if type_text is None else type_text[:_LONGEST],
-        _line(block if kind is None else kind[0]),
+        line_of(block if kind is None else kind[0]),
         _reason(block, kind[0]) if has_any and kind is not None else "",
         has_any,
         sensitive is not None and text_of(sensitive[1]).strip() == "true",
@@ -99,8 +95,8 @@ def _read_variable(block: Node, labels: list[str], found: CodeFacts) -> None:
 def _reason(block: Node, attribute: Node) -> str:
     """Return what a comment says that is directly above a type, behind it, or in it."""
     lines = text_of(block).split("\n")
-    first = attribute.start_point.row - block.start_point.row
-    last = attribute.end_point.row - block.start_point.row
+    first = line_of(attribute) - line_of(block)
+    last = end_line_of(attribute) - line_of(block)
     above = first
     while above > 0 and lines[above - 1].lstrip().startswith(("#", "//", "/*")):
         above -= 1
@@ -117,7 +113,7 @@ def _read_output(block: Node, labels: list[str], found: CodeFacts) -> None:
         return
     parts = {name: value for name, _, value in _attributes(block)}
     found.outputs[labels[0]] = OutputBlock(
-        _line(block),
+        line_of(block),
         _described(parts.get("description")),
         text_of(parts["value"])[:_LONGEST] if "value" in parts else "",
         "sensitive" in parts and text_of(parts["sensitive"]).strip() == "true",
@@ -130,11 +126,11 @@ def _read_module(block: Node, labels: list[str], found: CodeFacts) -> None:
     found.modules.append(
         ModuleBlock(
             labels[0] if labels else "",
-            _line(block),
+            line_of(block),
             _constant(source[1]) if source is not None else None,
-            _line(block if source is None else source[0]),
+            line_of(block if source is None else source[0]),
             _constant(version[1]) if version is not None else None,
-            0 if version is None else _line(version[0]),
+            0 if version is None else line_of(version[0]),
         )
     )
 
@@ -144,7 +140,7 @@ def _read_terraform(block: Node, labels: list[str], found: CodeFacts) -> None:
     for inner in blocks_of(block):
         kind, _ = head_of(inner)
         if kind in ("backend", "cloud"):
-            found.backends.append(_line(inner))
+            found.backends.append(line_of(inner))
         elif kind == "required_providers":
             for name, node, value in _attributes(inner):
                 found.required[name] = _required(name, node, value)
@@ -154,15 +150,15 @@ def _required(name: str, node: Node, value: Node) -> RequiredProvider:
     said = convert(value)
     if isinstance(said, str):
         # The form of old releases: only a version.
-        return RequiredProvider(_line(node), f"hashicorp/{name}", said, _line(node))
+        return RequiredProvider(line_of(node), f"hashicorp/{name}", said, line_of(node))
     settings = said[1] if said[0] == "o" else {}
     source, version = settings.get("source"), settings.get("version")
     row = _find_version_line(value) if version is not None else None
     return RequiredProvider(
-        _line(node),
+        line_of(node),
         source if isinstance(source, str) else f"hashicorp/{name}",
         version if isinstance(version, str) else None,
-        row or _line(node),
+        row or line_of(node),
     )
 
 
@@ -172,22 +168,22 @@ def _find_version_line(value: Node) -> int | None:
         node = pending.pop()
         if node.type == "object_elem":
             if text_of(node.named_children[0]).strip('"') == "version":
-                return _line(node)
+                return line_of(node)
             continue
         pending.extend(node.named_children)
     return None
 
 
 def _read_provider(block: Node, labels: list[str], found: CodeFacts) -> None:
-    found.configured.append(_line(block))
+    found.configured.append(line_of(block))
     if labels:
-        found.used.setdefault(labels[0], _line(block))
+        found.used.setdefault(labels[0], line_of(block))
 
 
 def _read_resource(block: Node, labels: list[str], found: CodeFacts) -> None:
     if len(labels) < 2:
         return
-    found.resources.append(ResourceBlock(labels[0], labels[1], _line(block)))
+    found.resources.append(ResourceBlock(labels[0], labels[1], line_of(block)))
     _use(block, labels, found)
 
 
@@ -201,7 +197,7 @@ def _use(block: Node, labels: list[str], found: CodeFacts) -> None:
     chosen = next((convert(value) for name, _, value in _attributes(block) if name == "provider"), None)
     is_chosen = isinstance(chosen, list) and chosen[0] == "r" and len(chosen) > 1
     name = str(chosen[1]) if chosen and is_chosen else labels[0].partition("_")[0]
-    found.used.setdefault(name, _line(block))
+    found.used.setdefault(name, line_of(block))
 
 
 def _read_locals(block: Node, labels: list[str], found: CodeFacts) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.sources.stacks.hcl import attributes_of, blocks_of, head_of
 from stackyard.sources.stacks.hcl_expressions import convert
 
@@ -52,5 +52,5 @@ def parse_lock(data: bytes) -> LockFile:
             values = dict(attributes_of(block))
             version = convert(values["version"]) if "version" in values else ""
             said = version if isinstance(version, str) else ""
-            found[short_source(labels[0])] = LockedProvider(block.start_point.row + 1, said)
+            found[short_source(labels[0])] = LockedProvider(line_of(block), said)
     return LockFile(found, 1 if root.has_error else 0)

@@ -345,6 +345,7 @@ def test_the_built_in_provider_is_in_no_lock_file(tmp_path: Path) -> None:
 
 
 def test_outside_of_git_tracked_files_are_not_checked(tmp_path: Path) -> None:
+    write(tmp_path, {"stackyard.yaml": "policy: []\n"})
     write(tmp_path, {f"{PET}/{name}": one for name, one in MODULE.items()})
     result = check(tmp_path)
     assert result.errors == ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.sources.stacks.code_file import (
     UNKNOWN,
     BackendBlock,
@@ -46,7 +46,7 @@ def parse_hcl(data: bytes) -> CodeFile:
     root = parse_tree(data)
     found = CodeFile()
     if root.has_error:
-        line = first_error(root).start_point.row + 1
+        line = line_of(first_error(root))
         found.problem = (line, "The file is not valid: OpenTofu cannot read this line or the one before it.")
     for block in blocks_of(root):
         _read_block(block, found)
@@ -174,7 +174,7 @@ def _read_terraform(block: Node, labels: list[str], found: CodeFile) -> None:
             settings = _settings(inner)
             for part in blocks_of(inner):
                 settings |= {f"{head_of(part)[0]}.{name}": value for name, value in _settings(part).items()}
-            line = inner.start_point.row + 1
+            line = line_of(inner)
             found.backends.append(BackendBlock(names[0] if names else kind, settings, line))
         elif kind == "required_providers":
             for name, value in _settings(inner).items():
@@ -193,7 +193,7 @@ def _read_variable(block: Node, labels: list[str], found: CodeFile) -> None:
         default is not None,
         text_of(values["sensitive"]).strip() == "true" if "sensitive" in values else False,
         UNKNOWN if default is None else convert(default),
-        block.start_point.row + 1,
+        line_of(block),
     )
 
 
@@ -211,7 +211,7 @@ def _read_module(block: Node, labels: list[str], found: CodeFile) -> None:
     settings = _settings(block)
     source, each = settings.pop("source", UNKNOWN), settings.pop("for_each", UNKNOWN)
     name = labels[0] if labels else ""
-    found.modules.append(ModuleCall(name, source, settings, block.start_point.row + 1, each))
+    found.modules.append(ModuleCall(name, source, settings, line_of(block), each))
 
 
 def _read_provider(block: Node, labels: list[str], found: CodeFile) -> None:
@@ -230,7 +230,7 @@ def _read_resource(block: Node, labels: list[str], found: CodeFile) -> None:
         config = settings.get("config", UNKNOWN)
         inner = config[1] if isinstance(config, list) and config[0] == "o" else {}
         name = labels[1] if len(labels) > 1 else ""
-        line = block.start_point.row + 1
+        line = line_of(block)
         found.remote_states.append(RemoteState(name, settings.get("backend", UNKNOWN), inner, line))
 
 

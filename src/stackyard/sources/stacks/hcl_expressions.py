@@ -10,6 +10,7 @@ import codecs
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.documents.hcltree import line_of
 from stackyard.sources.stacks.code_file import FILE_FUNCTIONS, UNKNOWN, Expression, FileRead
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def find_reads(top: Node, *, with_texts: bool) -> Iterator[FileRead]:
                 yield _read(name, node, known)
                 texts = False
         elif kind == "quoted_template" and texts and _begins_with_path(node):
-            yield FileRead("", [convert(node)], known, node.start_point.row + 1, _shown(node))
+            yield FileRead("", [convert(node)], known, line_of(node), _shown(node))
         elif kind in ("for_tuple_expr", "for_object_expr"):
             known = {**known, **_for_names(node)}
         elif kind == "block":
@@ -203,7 +204,7 @@ def _read(name: str, node: Node, known: dict[str, Expression]) -> FileRead:
     arguments = [convert(one) for one in _arguments(node)[:count]]
     if len(arguments) < count:
         arguments = [UNKNOWN] * count
-    return FileRead(name, arguments, known, node.start_point.row + 1, _shown(node))
+    return FileRead(name, arguments, known, line_of(node), _shown(node))
 
 
 def _begins_with_path(node: Node) -> bool:

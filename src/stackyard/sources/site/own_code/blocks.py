@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.base.documents.jsontext import parse_json
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _hcl_block(node: Node) -> CodeBlock:
         labels=tuple(words[1:]),
         attributes=attributes,
         text=_decode(node),
-        line=node.start_point.row + 1,
+        line=line_of(node),
     )
 
 
