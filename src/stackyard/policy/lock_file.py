@@ -52,5 +52,5 @@ def parse_lock(data: bytes) -> LockFile:
             values = dict(attributes_of(block))
             version = convert(values["version"]) if "version" in values else ""
             said = version if isinstance(version, str) else ""
-            found[short_source(labels[0])] = line_of(LockedProvider(block), said)
+            found[short_source(labels[0])] = LockedProvider(line_of(block), said)
     return LockFile(found, 1 if root.has_error else 0)
