@@ -19,6 +19,7 @@ __all__ = [
     "WrittenBackend",
     "find_backends",
     "find_literals",
+    "find_null_defaults",
     "find_sources",
     "find_top_values",
     "quote",
@@ -122,6 +123,18 @@ def find_literals(data: bytes, texts: Iterable[str]) -> list[Literal]:
                 if not (kind == "module" and one.name.endswith(".source"))
             ]
     return found
+
+
+def find_null_defaults(data: bytes) -> frozenset[str]:
+    """Return the variables of a file whose default is null."""
+    return frozenset(
+        label
+        for block in _blocks(parse_tree(data))
+        if _kind(block) == "variable"
+        for label in _labels(block)[:1]
+        for name, value in _values(block)
+        if name == "default" and text_of(value).strip() == "null"
+    )
 
 
 def read_required(data: bytes) -> list[tuple[str, str]]:

@@ -15,12 +15,12 @@ from stackyard.clients.git.repository import find_repository
 from stackyard.recipes.backend_choice import ChosenBackend, choose_backend, key_name, require_own_state
 from stackyard.recipes.catalogue import UnknownRecipeError, list_recipes, read_recipe
 from stackyard.recipes.copied_stack import CopiedStack, copy_stack
-from stackyard.recipes.hcl_edit import find_backends
+from stackyard.recipes.hcl_edit import find_backends, find_null_defaults
 from stackyard.recipes.ignored_files import add_ignored
-from stackyard.recipes.known_values import known_value
+from stackyard.recipes.known_values import is_given, known_value
 from stackyard.recipes.module_files import ModuleStatus, NeededModule, list_modules, point_to_modules
 from stackyard.recipes.new_folder import move_folder, open_workshop, write_tree
-from stackyard.recipes.placeholders import format_secrets
+from stackyard.recipes.placeholders import SecretVariable, format_secrets
 from stackyard.recipes.placement import Placement, place_stack
 from stackyard.recipes.provider_locks import LockText, list_required, make_lock
 from stackyard.recipes.seal_secrets import Sealer, choose_sealer
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from stackyard.base.errors import Location
     from stackyard.clients.git.repository import Repository
-    from stackyard.sources.stacks.code_file import VariableBlock
     from stackyard.sources.stacks.model import Stack
 
 __all__ = ["NewStack", "NewStackRequest", "SealedSecrets", "make_stack"]
@@ -252,16 +251,10 @@ def _add_secrets(draft: _Draft) -> SealedSecrets:
     for number, name in enumerate(names):
         shown = draft.repository.shown(f"{place.path}/{name}")
         variables = _list_variables(draft.files) if number == 0 else {}
-        known = known_value if copied is None else _nothing_known
-        text, wanted = format_secrets(place.name, variables, shown, known)
+        text, wanted = format_secrets(place.name, variables, shown, known_value)
         draft.files[name] = sealer.seal(text, place.folder / name)
         replace += wanted
     return _describe(sealer, tuple(f"{place.path}/{one}" for one in names), tuple(replace))
-
-
-def _nothing_known(variable: str) -> str | None:
-    del variable
-    return None
 
 
 def _describe(sealer: Sealer, files: tuple[str, ...], replace: tuple[str, ...]) -> SealedSecrets:
@@ -270,11 +263,16 @@ def _describe(sealer: Sealer, files: tuple[str, ...], replace: tuple[str, ...]) 
     )
 
 
-def _list_variables(files: Mapping[str, bytes]) -> dict[str, VariableBlock]:
-    found: dict[str, VariableBlock] = {}
-    for name, data in files.items():
-        if "/" not in name and _is_hcl(name):
-            found |= parse_hcl(data).variables
+def _list_variables(files: Mapping[str, bytes]) -> dict[str, SecretVariable]:
+    """Return the sensitive variables, without those that are outputs of another stack."""
+    found: dict[str, SecretVariable] = {}
+    for data in (data for name, data in files.items() if "/" not in name and _is_hcl(name)):
+        nulls = find_null_defaults(data)
+        found |= {
+            one: SecretVariable(type=block.type, has_default=block.has_default, is_null=one in nulls)
+            for one, block in parse_hcl(data).variables.items()
+            if block.is_sensitive and not is_given(one)
+        }
     return found
 
 

@@ -3,49 +3,68 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from stackyard.sources.stacks.code_file import VariableBlock
-
-__all__ = ["PLACEHOLDER", "format_secrets", "placeholder"]
+__all__ = ["PLACEHOLDER", "SecretVariable", "format_secrets", "placeholder"]
 
 PLACEHOLDER = "change-me"
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][\w-]*|[-\w.]+|[^\s\w]')
 _OPENING = {"(": ")", "{": "}", "[": "]"}
 _DEEPEST = 20
+_OPTIONAL = re.compile(r"(\w+) = optional\(")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretVariable:
+    """A sensitive variable of a stack.
+
+    Attributes:
+        type: As it is written.
+        has_default: Whether it may be left out.
+        is_null: Whether its default is null.
+    """
+
+    type: str | None
+    has_default: bool = False
+    is_null: bool = False
 
 
 def format_secrets(
     name: str,
-    variables: Mapping[str, VariableBlock],
+    variables: Mapping[str, SecretVariable],
     shown: str,
-    known: Callable[[str], str | None] = lambda _: None,
+    known: Callable[[str, str | None], str | None],
 ) -> tuple[str, list[str]]:
     """Return the text, and the variables whose values are to be replaced.
 
     Args:
         name: The name of the stack.
-        variables: The variables of its code.
+        variables: The sensitive variables of its code.
         shown: The path of the file, as the user types it.
         known: Returns the value of a variable, where it needs none of the user.
     """
-    sensitive = {one: block for one, block in sorted(variables.items()) if block.is_sensitive}
     lines = [
         f"# Secrets of the stack {name}: values of its sensitive variables.",
         f"# Change them with `stackyard secrets edit {shown}`.",
     ]
     required = []
-    for one, block in sensitive.items():
-        if block.has_default:
-            text = f"{one} = {placeholder(block.type)}"
+    for one, variable in sorted(variables.items()):
+        example = placeholder(variable.type)
+        if variable.has_default:
+            text = f"{one} = {example}"
             lines += ["", *(f"# {line}" for line in text.splitlines())]
+            optional = _OPTIONAL.findall(variable.type or "")
+            lines += [f"# Optional, see variables.tf: {', '.join(optional)}"] if optional else []
+            # A file that sets nothing would be taken for one that was cut off.
+            lines += [f"{one} = null"] if variable.is_null else []
             continue
-        value = known(one)
-        lines += ["", f"{one} = {placeholder(block.type) if value is None else value}"]
-        required += [one] if value is None else []
+        value = known(one, variable.type)
+        lines += ["", f"{one} = {example if value is None else value}"]
+        required += [one] if value is None and PLACEHOLDER in example else []
     return "\n".join(lines) + "\n", required
 
 

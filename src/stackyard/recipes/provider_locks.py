@@ -100,7 +100,7 @@ async def make_lock(
     try:
         whole = await _ask_registry(required, left, text)
     except StackyardError as err:
-        return replace(found, missing=left, reason=err.detail.splitlines()[0])
+        return replace(found, missing=left, reason=f"{err.summary}.")
     return LockText(text=note + whole, locked=tuple(wanted), served=served)
 
 

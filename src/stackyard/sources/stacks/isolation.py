@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.diagnostics import Diagnostic, Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.reads import read_stack
+from stackyard.sources.stacks.shared_key import describe_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -144,7 +145,9 @@ def check_isolation(repository: StackRepository) -> Isolation:
     for same in owners.values():
         if len(same) > 1:
             names = " and ".join(f"`{stack.name}` ({where})" for stack, where in same)
-            detail = f"The stacks {names} have the same backend and key."
+            setting = _PLACES[reads[same[0][0].name].backend[0]][0]  # type: ignore[index]
+            change = describe_change(repository.tree, setting, [where for _, where in same])
+            detail = f"The stacks {names} have the same backend and key.{change}"
             also = tuple(where for _, where in same[1:])
             finding = Diagnostic(kind=SHARED_STATE, detail=detail, where=same[0][1], also=also)
             found.add((stack.name for stack, _ in same), finding)

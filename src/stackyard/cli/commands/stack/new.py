@@ -27,7 +27,7 @@ __all__ = ["new"]
     "origin",
     required=True,
     metavar="RECIPE|STACK",
-    help="proxmox, aws, oci, talos or empty; or a stack of this repository.",
+    help="proxmox, aws, oci, talos, flux or empty; or a stack of this repository.",
 )
 @click.option(
     "--backend",
