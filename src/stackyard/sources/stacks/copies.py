@@ -7,6 +7,7 @@ and name. It is looked for only between stacks that call the same modules, or sh
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stackyard.sources.stacks.code_file import CodeFile
+    from stackyard.sources.stacks.code_reader import FolderFile
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["check_copies"]
+__all__ = ["CopyCheck"]
 
 FOREIGN_NAME = Kind(
     code="W-STACK-COPIED-NAME",
@@ -39,42 +41,83 @@ SAME_GUEST = Kind(
 
 _IDS = ("vm_id", "vmid", "id")
 _SMALLEST_ID = 100
+_NUMBER = re.compile(rb"\b[1-9][0-9]{2,8}\b")
 # A copy has dozens of guests in common with the other one; the first ones say enough.
 _MOST_SHOWN = 10
 
 # Where a constant is: in which module call or local value, and under which name.
 Slot = tuple[str, str]
+# Its name and its ID.
+Guest = tuple[str, int]
 
 
 @dataclass(slots=True)
-class _Copies:
-    """Looks for stacks that one stack is a copy of."""
+class CopyCheck:
+    """Looks for what stacks have of others that they were copied from; knows what it read before.
+
+    Attributes:
+        repository: All stacks.
+    """
 
     repository: StackRepository
-    found: Diagnostics = field(default_factory=Diagnostics)
+    _constants: dict[str, Mapping[Slot, tuple[str, Location]]] = field(default_factory=dict)
+    _guests: dict[str, Mapping[Guest, Location]] = field(default_factory=dict)
+    _by_number: dict[int, list[Stack]] | None = None
+    _by_name: dict[str, list[Stack]] = field(default_factory=dict)
 
-    def check(self, stack: Stack) -> None:
-        own = self._constants(stack)
-        data = None
-        for other in self.repository.stacks.values():
-            if other.name == stack.name or not self._is_alike(stack, other):
+    def __post_init__(self) -> None:
+        for stack in self.repository.stacks.values():
+            for name in {stack.name, _last(stack)}:
+                self._by_name.setdefault(name, []).append(stack)
+
+    def check(self, stack: Stack) -> Diagnostics:
+        """Return what a stack has of another one that it was copied from."""
+        found = Diagnostics()
+        self._check_names(stack, found)
+        self._check_guests(stack, found)
+        return found
+
+    def _check_names(self, stack: Stack, found: Diagnostics) -> None:
+        for slot, (text, where) in self._list_constants(stack).items():
+            if text in (stack.name, _last(stack)):
                 continue
-            self._check_names(stack, own, other)
-            if data is None:
-                data = dict(self._guests(stack))
-            self._check_guests(stack, data, other)
+            for other in self._by_name.get(text, ()):
+                theirs = self._list_constants(other).get(slot)
+                # The other one says its own name there, and so should this one.
+                if theirs is not None and theirs[0] == text and self._is_alike(stack, other):
+                    place = self._line_of(where, text, slot[1])
+                    detail = (
+                        f'`{slot[0]}.{slot[1]}` of the stack `{stack.name}` ({place}) is "{text}", which is '
+                        f"the name of the stack `{other.name}`, as in {theirs[1]}."
+                    )
+                    found.add(FOREIGN_NAME, detail, place, also=(theirs[1],))
+
+    def _check_guests(self, stack: Stack, found: Diagnostics) -> None:
+        own = self._list_guests(stack)
+        if not own:
+            return
+        numbers = self._index_numbers()
+        others = {other.name: other for _, number in own for other in numbers.get(number, ())}
+        for other in (other for name, other in sorted(others.items()) if name != stack.name):
+            same = sorted(own.keys() & self._list_guests(other).keys())
+            if same and self._is_alike(stack, other):
+                self._add_guests(stack, other, same, found)
+
+    def _add_guests(self, stack: Stack, other: Stack, same: list[Guest], found: Diagnostics) -> None:
+        more = f" ({len(same)} guests are the same.)" if len(same) > 1 else ""
+        for guest in same[:_MOST_SHOWN]:
+            where, place = self._list_guests(stack)[guest], self._list_guests(other)[guest]
+            detail = (
+                f"The guest `{guest[0]}` with the ID {guest[1]} of the stack `{stack.name}` ({where}) is "
+                f"also in the stack `{other.name}` ({place}): each would manage it.{more}"
+            )
+            found.add(SAME_GUEST, detail, where, also=(place,))
+            more = ""
 
     def _is_alike(self, stack: Stack, other: Stack) -> bool:
         """Return whether two stacks call the same modules under the same names, or share a file of code."""
         one, two = self._shape(stack), self._shape(other)
         return bool(one and one == two) or not self._numbers(stack).isdisjoint(self._numbers(other))
-
-    def _code(self, stack: Stack) -> Iterator[tuple[str, CodeFile]]:
-        reader = self.repository.reader
-        names = self.repository.files.get(stack.path)
-        for name, file in reader.files(f"{self.repository.prefix}{stack.path}", names).items():
-            if is_code(name):
-                yield file.path, reader.code(file)
 
     def _shape(self, stack: Stack) -> frozenset[str]:
         calls = (call for _, code in self._code(stack) for call in code.modules)
@@ -82,41 +125,33 @@ class _Copies:
 
     def _numbers(self, stack: Stack) -> frozenset[str]:
         """Return the numbers of the files that say what a stack does; any two have the same backend file."""
-        reader = self.repository.reader
-        names = self.repository.files.get(stack.path)
-        files = reader.files(f"{self.repository.prefix}{stack.path}", names).items()
         return frozenset(
-            file.number
-            for name, file in files
-            if is_code(name) and file.number and (reader.code(file).modules or reader.code(file).locals)
+            file.number for file, code in self._code(stack) if file.number and (code.modules or code.locals)
         )
 
-    def _constants(self, stack: Stack) -> dict[Slot, tuple[str, Location]]:
+    def _code(self, stack: Stack) -> Iterator[tuple[FolderFile, CodeFile]]:
+        for name, file in self._files(stack).items():
+            if is_code(name):
+                yield file, self.repository.reader.code(file)
+
+    def _files(self, stack: Stack) -> Mapping[str, FolderFile]:
+        names = self.repository.files.get(stack.path)
+        return self.repository.reader.files(f"{self.repository.prefix}{stack.path}", names)
+
+    def _list_constants(self, stack: Stack) -> Mapping[Slot, tuple[str, Location]]:
         """Return the constant arguments of module calls and local values, with their places."""
         found: dict[Slot, tuple[str, Location]] = {}
-        for path, code in self._code(stack):
+        if stack.name in self._constants:
+            return self._constants[stack.name]
+        for file, code in self._code(stack):
             for call in code.modules:
-                for name, value in call.arguments.items():
-                    if isinstance(value, str):
-                        found[f"module.{call.name}", name] = value, Location(path, call.line)
-            for name, value in code.locals.items():
-                if isinstance(value, str):
-                    found["local", name] = value, Location(path)
+                place = Location(file.path, call.line)
+                texts = {name: text for name, text in call.arguments.items() if isinstance(text, str)}
+                found |= {(f"module.{call.name}", name): (text, place) for name, text in texts.items()}
+            texts = {name: text for name, text in code.locals.items() if isinstance(text, str)}
+            found |= {("local", name): (text, Location(file.path)) for name, text in texts.items()}
+        self._constants[stack.name] = found
         return found
-
-    def _check_names(self, stack: Stack, own: Mapping[Slot, tuple[str, Location]], other: Stack) -> None:
-        last, other_last = stack.name.rpartition("/")[2], other.name.rpartition("/")[2]
-        names = {other.name, other_last} - {stack.name, last}
-        theirs = self._constants(other)
-        for slot, (text, where) in own.items():
-            # The other one says its own name there, and so should this one.
-            if text in names and slot in theirs and theirs[slot][0] == text:
-                place = self._line_of(where, text, slot[1])
-                detail = (
-                    f'`{slot[0]}.{slot[1]}` of the stack `{stack.name}` ({place}) is "{text}", which is the '
-                    f"name of the stack `{other.name}`, as in {theirs[slot][1]}."
-                )
-                self.found.add(FOREIGN_NAME, detail, place, also=(theirs[slot][1],))
 
     def _line_of(self, where: Location, text: str, name: str) -> Location:
         """Return the line of a value: what is kept of a file has that of its block alone."""
@@ -130,47 +165,40 @@ class _Copies:
                 return Location(where.path, number)
         return where
 
-    def _guests(self, stack: Stack) -> Iterator[tuple[tuple[str, int], Location]]:
-        """Yield the guests that the variables files of a stack name, by name and ID."""
-        for path, data in self._values(stack):
-            for guest, line in _read_guests(data, path):
-                yield guest, Location(path, line)
+    def _list_guests(self, stack: Stack) -> Mapping[Guest, Location]:
+        """Return the guests that the variables files of a stack name."""
+        known = self._guests.get(stack.name)
+        if known is None:
+            known = self._guests[stack.name] = {
+                guest: Location(path, line)
+                for path, data in self._values(stack)
+                for guest, line in _read_guests(data, path)
+            }
+        return known
+
+    def _index_numbers(self) -> Mapping[int, list[Stack]]:
+        """Return the stacks whose variables files have a number: far fewer have to be read whole."""
+        if self._by_number is None:
+            self._by_number = {}
+            for stack in self.repository.stacks.values():
+                texts = (data for _, data in self._values(stack))
+                for number in {int(one) for data in texts for one in _NUMBER.findall(data)}:
+                    self._by_number.setdefault(number, []).append(stack)
+        return self._by_number
 
     def _values(self, stack: Stack) -> Iterator[tuple[str, bytes]]:
-        reader = self.repository.reader
-        names = self.repository.files.get(stack.path)
-        for name, file in reader.files(f"{self.repository.prefix}{stack.path}", names).items():
+        for name, file in self._files(stack).items():
             if is_values(name) and not is_secret_name(name):
-                data = reader.content(file)
+                data = self.repository.reader.content(file)
                 if data is not None:
                     yield file.path, data
 
-    def _check_guests(self, stack: Stack, own: Mapping[tuple[str, int], Location], other: Stack) -> None:
-        texts = [(path, data) for path, data in self._values(other)]
-        if not any(name.encode() in data for name, _ in own for _, data in texts):
-            return
-        theirs = dict(self._guests(other))
-        same = sorted(own.keys() & theirs.keys())
-        for name, number in same[:_MOST_SHOWN]:
-            where, place = own[name, number], theirs[name, number]
-            more = (
-                f" ({len(same)} guests are the same.)" if (name, number) == same[0] and len(same) > 1 else ""
-            )
-            detail = (
-                f"The guest `{name}` with the ID {number} of the stack `{stack.name}` ({where}) is also in "
-                f"the stack `{other.name}` ({place}): each would manage it.{more}"
-            )
-            self.found.add(SAME_GUEST, detail, where, also=(place,))
+
+def _last(stack: Stack) -> str:
+    return stack.name.rpartition("/")[2]
 
 
-def check_copies(repository: StackRepository, stack: Stack) -> Diagnostics:
-    """Return what a stack has of another one that it was copied from."""
-    copies = _Copies(repository)
-    copies.check(stack)
-    return copies.found
-
-
-def _read_guests(data: bytes, path: str) -> Iterator[tuple[tuple[str, int], int]]:
+def _read_guests(data: bytes, path: str) -> Iterator[tuple[Guest, int]]:
     """Yield guests and their lines: objects with an ID, by the key that they have."""
     from stackyard.sources.stacks.tfvars import read_tfvars  # lazy: only for stacks that are alike
 

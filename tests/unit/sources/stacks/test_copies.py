@@ -9,7 +9,7 @@ import pytest
 from tests.support.stacks import git, make_repository
 
 from stackyard.base.errors import InvalidInputError
-from stackyard.sources.stacks.copies import check_copies
+from stackyard.sources.stacks.copies import CopyCheck
 from stackyard.sources.stacks.isolation import check_isolation
 from stackyard.sources.stacks.repository import find_stacks
 
@@ -68,7 +68,7 @@ def replace(path: Path, old: str, new: str) -> None:
 
 def found(root: Path, name: str = "onprem/proxmox_kyoto") -> list[tuple[str, str]]:
     repository = find_stacks(root)
-    copies = check_copies(repository, repository.find(name))
+    copies = CopyCheck(repository).check(repository.find(name))
     return [(one.kind.code, str(one.where)) for one in copies]
 
 

@@ -65,7 +65,7 @@ async def _make(
     from stackyard.cli.secrets_hook import NO_HOOK, install_secrets_hook  # lazy: only when this verb runs
     from stackyard.recipes.catalogue import list_recipes  # lazy: as above
     from stackyard.recipes.new_stack import NewStackRequest, make_stack  # lazy: as above
-    from stackyard.sources.stacks.copies import check_copies  # lazy: as above
+    from stackyard.sources.stacks.copies import CopyCheck  # lazy: as above
     from stackyard.sources.stacks.repository import find_stacks  # lazy: as above
 
     if copy_secrets and origin in list_recipes():
@@ -74,7 +74,7 @@ async def _make(
     made = await make_stack(request)
     hook = NO_HOOK if no_hook else await install_secrets_hook(made.place.top)
     repository = find_stacks(made.place.top)
-    found = check_copies(repository, repository.find(made.place.name))
+    found = CopyCheck(repository).check(repository.find(made.place.name))
     repository.cache.save()
     return Result(document=_document(made, hook, found), show=lambda writer: _show(writer, made, hook, found))
 

@@ -17,7 +17,7 @@ from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import StackSource, split_workspace
-from stackyard.sources.stacks.copies import check_copies
+from stackyard.sources.stacks.copies import CopyCheck
 from stackyard.sources.stacks.kinds import KIND, is_code, is_values
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class StackCommand:
         self.engines = Engines()
         self.arguments = read_arguments(values.get("engine_words", ()))
         self._checkout: Checkout | None = None
+        self._copies: CopyCheck | None = None
         warn_of_unstored_states(self.store.base, session)
         self.isolation = self.source.check_isolation()
         for finding in self.isolation.found.warnings:
@@ -67,7 +68,9 @@ class StackCommand:
 
     def warn_of_copies(self, resolved: ResolvedStack) -> None:
         """Say what a stack still has of the one that it was copied from."""
-        for finding in check_copies(resolved.repository, resolved.stack):
+        if self._copies is None or self._copies.repository is not resolved.repository:
+            self._copies = CopyCheck(resolved.repository)
+        for finding in self._copies.check(resolved.stack):
             text = f"{finding.detail} {finding.kind.remedy}"
             self.session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text))
 
