@@ -107,6 +107,11 @@ _COMMANDS = {
         name="plans",
         help="List, show and remove the plans that `stackyard plan --out store:` saved in the store.",
     ),
+    "policy": LazyCommand(
+        module="stackyard.cli.commands.policy",
+        name="policy",
+        help="Check modules and stacks against the rules for them, and correct what can be corrected.",
+    ),
     "preflight": LazyCommand(
         module="stackyard.cli.commands.preflight",
         name="preflight",

@@ -12,11 +12,13 @@ from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.lab.view import DEFAULT_NAME
 from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.cli.commands.lab.instances import Instance
+    from stackyard.cli.secrets_hook import HookOutcome
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.site.new_site import CreatedSite, LabAccess
 
@@ -28,23 +30,30 @@ __all__ = ["init"]
 @click.option(
     "--lab", "lab_name", metavar="NAME", default=DEFAULT_NAME, help="The lab to create the site for."
 )
-def init(folder: str, lab_name: str) -> Result:
+@click.option("--no-hook", is_flag=True, help="Do not install the commit hook that checks for secrets.")
+@pass_session
+def init(session: Session, /, folder: str, lab_name: str, no_hook: bool) -> Result:
     """Create a working, commented site in DIR: a node, images, presets, an env, encrypted secrets.
 
     Its node is the running lab: the one of `stackyard lab up`, or the one that STACKYARD_LAB=URL names. If no
     lab runs, its node is the lab that `stackyard lab up` would start. SOPS encrypts the secrets for your age
     key; if you have none, the command creates one. The site contains your public SSH keys; if you have none,
-    the command creates a key for the site.
+    the command creates a key for the site. If DIR is in a git repository, each commit there is checked for
+    secrets in clear from then on.
     """
     from stackyard.cli.commands.lab.instances import Instance  # lazy: asyncio, only here
+    from stackyard.cli.secrets_hook import NO_HOOK, install_secrets_hook  # lazy: as above
     from stackyard.clients.ssh.user_keys import user_public_keys  # lazy: as above
     from stackyard.sources.site.new_site import start_site  # lazy: pydantic, cryptography, only here
 
     started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=user_public_keys())
     is_running = Instance(lab_name).read() is not None
-    return Result(
-        document=_document(started), show=lambda writer: _show(writer, started, is_lab_running=is_running)
-    )
+    hook = NO_HOOK if no_hook else session.run(install_secrets_hook(started.root))
+
+    def show(writer: TextWriter) -> None:
+        _show(writer, started, hook, is_lab_running=is_running)
+
+    return Result(document=_document(started, hook), show=show)
 
 
 def _lab_access(name: str) -> LabAccess:
@@ -82,17 +91,18 @@ def _future_lab(instance: Instance) -> Mapping[str, Any]:
     return expected_ready(lab_options(LabRequest(), instance.folder / "identity"))
 
 
-def _document(started: CreatedSite) -> dict[str, Any]:
+def _document(started: CreatedSite, hook: HookOutcome) -> dict[str, Any]:
     return {
         "site": str(started.root),
         "files": list(started.files),
         "age_recipient": started.recipient,
         "age_key_made": None if started.new_key is None else str(started.new_key),
         "ssh_key_made": None if started.ssh_key is None else str(started.ssh_key),
+        "hook": None if hook.path is None else str(hook.path),
     }
 
 
-def _show(writer: TextWriter, started: CreatedSite, *, is_lab_running: bool) -> None:
+def _show(writer: TextWriter, started: CreatedSite, hook: HookOutcome, *, is_lab_running: bool) -> None:
     root = started.root
     writer.line(f"Made a site in {root}: {len(started.files)} files, all valid.", style="green")
     if started.new_key is not None:
@@ -101,6 +111,7 @@ def _show(writer: TextWriter, started: CreatedSite, *, is_lab_running: bool) -> 
         )
     if started.ssh_key is not None:
         writer.line(f"Made an SSH key for the site in {started.ssh_key}: it logs in to your guests.")
+    hook.show(writer)
     writer.line()
     writer.line("Next:")
     for command, what in (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.clients.git.blobs import describe_objects, read_objects
-from stackyard.clients.git.run import GitError, git_command, read_git, run_git
+from stackyard.clients.git.run import GitError, git_command, run_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,6 +80,15 @@ class Repository:
             ("ls-files", "-z", "--others", "--ignored", "--exclude-standard"), paths
         )
 
+    async def list_marked(self, paths: Iterable[str], attribute: str) -> frozenset[str]:
+        """Return those of some files of the index for which `.gitattributes` sets an attribute."""
+        asked = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+        words = ("check-attr", "--cached", "-z", "--stdin", attribute)
+        fields = (await run_git(self._command(words, asked))).split("\0")
+        return frozenset(
+            path for path, value in zip(fields[0::3], fields[2::3], strict=False) if value == "set"
+        )
+
     async def _list_files(self, arguments: Sequence[str], paths: Iterable[Path]) -> frozenset[Path]:
         asked = {}
         for path in paths:
@@ -92,19 +102,26 @@ class Repository:
         return frozenset(asked[name] for name in found if name in asked)
 
     async def contents(self, blobs: Iterable[str], *, largest_bytes: int) -> dict[str, str]:
-        """Return the text of blobs; larger ones are left out, and bytes that are not UTF-8 are replaced."""
+        """Return the text of blobs; larger ones are left out, and bytes that are no text are replaced."""
         objects = await describe_objects(self._command, blobs)
         texts: dict[str, str] = {}
         async for batch in read_objects(self._command, (one for one in objects if one.size <= largest_bytes)):
-            texts |= {one.number: content.decode(errors="replace") for one, content in batch}
+            texts |= {one.number: _decode(content) for one, content in batch}
         return texts
 
     async def _list_paths(self, *arguments: str) -> list[str]:
-        answer = await read_git(self._command(arguments))
-        return [one for one in answer.decode(errors="replace").split("\0") if one]
+        # Two names that are no text have to stay two.
+        answer = await run_git(self._command(arguments))
+        return [one for one in answer.split("\0") if one]
 
     def _command(self, arguments: Sequence[str], stdin: bytes | None = None) -> process.Command:
         return git_command(arguments, self.root, stdin=stdin, for_hook=True)
+
+
+def _decode(content: bytes) -> str:
+    """Return a text; those of Windows may be in UTF-16, which begins with a mark."""
+    is_wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return content.decode("utf-16" if is_wide else "utf-8", errors="replace")
 
 
 async def find_repository(folder: Path) -> Repository | None:
@@ -120,7 +137,7 @@ async def find_repository(folder: Path) -> Repository | None:
         if "not a git repository" in err.detail:
             return None
         raise
-    root, hooks = answer.splitlines()
+    root, hooks = answer.removesuffix("\n").split("\n")
     return Repository(root=Path(root), hooks=Path(hooks))
 
 

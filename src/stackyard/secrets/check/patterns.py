@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,17 +12,34 @@ from stackyard.base.documents.lines import LineIndex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ALLOWED", "Match", "find_secrets"]
+__all__ = ["ALLOWED", "Match", "find_secrets", "is_stand_in"]
 
 # On the line of a finding, or on the one above it, this says that it is none.
 ALLOWED = "stackyard:allow-secret"
 
+# How the header of a private key begins in base64: the part that what follows does not change.
+_BASE64_HEADS = "|".join(
+    base64.b64encode(f"-----BEGIN {kind}PRIVATE KEY--".encode())[: (len(kind) + 24) // 3 * 4].decode()
+    for kind in ("", "RSA ", "EC ", "OPENSSH ", "ED25519 ")
+)
 # What sort of secret, the words of which one has to be in it, and the pattern. Words are found far faster.
 _PATTERNS = (
     (
         "a private key",
         "-----BEGIN",
-        r"-----BEGIN (?:RSA |EC |DSA |OPENSSH )?PRIVATE KEY-----(?:\\n|\\r|\s)*[A-Za-z0-9+/=:,\- \r\n]{40}",
+        r"-----BEGIN (?:RSA |EC |DSA |OPENSSH |ED25519 )?PRIVATE KEY-----"
+        r"(?:\\n|\\r|\s)*[A-Za-z0-9+/=:,\- \r\n]{40}",
+    ),
+    (
+        # The form of kubeconfig, talosconfig and Secrets of Kubernetes.
+        "a private key in base64",
+        "LS0tLS1CRUdJTi",
+        rf"\b(?:{_BASE64_HEADS})[A-Za-z0-9+/=]{{40,}}",
+    ),
+    (
+        "a JSON web token",
+        ".eyJ",
+        r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{20,4000}\.[A-Za-z0-9_-]{20,1000}",
     ),
     ("a private key of PGP", "-----BEGIN", r"-----BEGIN PGP PRIVATE KEY BLOCK-----\s"),
     ("a private key of age", "AGE-SECRET-KEY-", r"\bAGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{58,}"),
@@ -83,7 +101,7 @@ def find_secrets(text: str) -> Iterator[Match]:
     for name, pattern in likely:
         for match in pattern.finditer(text):
             line = lines.line_of(match.start())
-            if (name, line) in seen or line in allowed or _is_stand_in(match[0]):
+            if (name, line) in seen or line in allowed or is_stand_in(match[0]):
                 continue
             if len(seen) == _MOST_MATCHES:
                 return
@@ -98,6 +116,7 @@ def _list_allowed_lines(text: str, lines: LineIndex) -> frozenset[int]:
     return frozenset(said | {line + 1 for line in said})
 
 
-def _is_stand_in(text: str) -> bool:
+def is_stand_in(text: str) -> bool:
+    """Return whether a text is what documentation puts in the place of a secret."""
     tail = re.split(r"[=:]", text)[-1] if "=" in text else text
     return _STAND_IN.search(text) is not None or len(set(tail) - {"-"}) < _FEWEST_CHARACTERS

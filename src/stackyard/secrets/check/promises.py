@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import InvalidInputError
 from stackyard.secrets.base import SecretsKind
 from stackyard.secrets.layout import Leaf, SecretsSyntaxError, leaves
+from stackyard.secrets.names import is_secret_name
 from stackyard.secrets.protected_file import detect
 from stackyard.secrets.sops.cipher import looks_encrypted
 from stackyard.secrets.sops.config import SopsConfig, parse_config
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["CONFIG_NAME", "Broken", "configs_of", "find_broken_promises", "is_secret_name"]
 
 CONFIG_NAME = ".sops.yaml"
-# Names by which people say that a file holds secrets.
-_NAMED = re.compile(
-    r"(?:.*\.)?secrets?\.(?:ya?ml|json|(?:auto\.)?tfvars(?:\.json)?|env)|.*\.secrets?\..+|.*\.sops\..+"
-)
 
 Broken = tuple[int, str]
 
@@ -46,11 +43,6 @@ def configs_of(texts: Mapping[str, str]) -> dict[PurePosixPath, SopsConfig]:
         for path, text in texts.items()
         if PurePosixPath(path).name == CONFIG_NAME
     }
-
-
-def is_secret_name(name: str) -> bool:
-    """Return whether the name of a file says that it holds secrets."""
-    return _NAMED.fullmatch(name) is not None
 
 
 def find_broken_promises(

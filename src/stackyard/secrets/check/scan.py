@@ -10,6 +10,7 @@ from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import Location, StackyardError
 from stackyard.clients import git
 from stackyard.clients.git.hook import upgrade_hook
+from stackyard.secrets.check.file_forms import find_file_forms
 from stackyard.secrets.check.patterns import ALLOWED, find_secrets
 from stackyard.secrets.check.promises import CONFIG_NAME, configs_of, find_broken_promises
 
@@ -30,6 +31,8 @@ __all__ = [
 # What git is to run before each commit.
 HOOK_CHECK = "secrets check --staged"
 
+# What `.gitattributes` says of a file that may be committed as it is.
+ATTRIBUTE = "stackyard-allow-secret"
 # Larger files are data; no key or token needs as much.
 _LARGEST_BYTES = 2 * 2**20
 # How many lines at the top of a file may say that all of it is allowed.
@@ -44,6 +47,12 @@ LOOKS_SECRET = Kind(
     code="E-SECRETS-FOUND",
     summary="A secret is in clear",
     remedy=f"Move it into an encrypted file; if it is no secret, say `{ALLOWED}` on its line.",
+)
+NOT_FOR_GIT = Kind(
+    code="E-SECRETS-FILE",
+    summary="A file that holds secrets would be committed",
+    remedy="Take it out with `git rm --cached FILE`, and add it to .gitignore. If it holds none, such as a "
+    f"state for tests, set the attribute `{ATTRIBUTE}` for it in .gitattributes.",
 )
 
 
@@ -103,7 +112,13 @@ async def check_repository(folder: Path, *, is_staged_only: bool = False) -> Sca
     )
     configs = configs_of({one.path: texts[one.blob] for one in settings if one.blob in texts})
     read = {one.path: texts[one.blob] for one in wanted if one.blob in texts}
-    return ScanSummary(files=len(read), findings=check_texts(read, configs))
+    large = [one.path for one in wanted if one.blob not in texts]
+    found = {path: _check_whole(path, text, configs) for path, text in read.items()}
+    found |= {path: _check_form(path, None) for path in large}
+    marked = [path for path, findings in found.items() if findings]
+    allowed = await repository.list_marked(marked, ATTRIBUTE) if marked else ()
+    kept = (findings for path, findings in sorted(found.items()) if path not in allowed)
+    return ScanSummary(files=len(found), findings=tuple(one for findings in kept for one in findings))
 
 
 def check_texts(
@@ -123,19 +138,48 @@ def _check(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) ->
     return tuple(_findings(path, text, configs)) if _is_looked_at(text) else ()
 
 
+def _check_whole(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> tuple[Diagnostic, ...]:
+    """Return everything about a file, and one thing about each line."""
+    found = _check(path, text, configs)
+    lines = {one.where.line for one in found if one.where is not None}
+    forms = (one for one in _check_form(path, text) if one.where is None or one.where.line not in lines)
+    return (*found, *forms)
+
+
+def _check_form(path: str, text: str | None) -> tuple[Diagnostic, ...]:
+    """Return why a file must not be committed for what it is, whatever is in it."""
+    if text is not None and _says_allowed(text):
+        return ()
+    forms = find_file_forms(path, text)
+    return tuple(
+        Diagnostic(kind=NOT_FOR_GIT, detail=f"This is {what}.", where=Location(_shown(path), line))
+        for line, what in forms
+    )
+
+
+def _shown(path: str) -> str:
+    """Return the name of a file as it can be printed, whatever its bytes are."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _is_looked_at(text: str) -> bool:
     """Return whether a file is a text, and does not say at its top that all of it is allowed."""
     if "\0" in text[:8000]:
         return False
-    return not any(ALLOWED in line for line in text.split("\n", _TOP_LINES)[:_TOP_LINES])
+    return not _says_allowed(text)
+
+
+def _says_allowed(text: str) -> bool:
+    return any(ALLOWED in line for line in text.split("\n", _TOP_LINES)[:_TOP_LINES])
 
 
 def _findings(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Iterator[Diagnostic]:
     for line, reason in find_broken_promises(path, text, configs):
-        yield Diagnostic(
-            kind=NOT_ENCRYPTED, detail=f"{path} is in clear: {reason}.", where=Location(path, line)
-        )
+        detail = f"{_shown(path)} is in clear: {reason}."
+        yield Diagnostic(kind=NOT_ENCRYPTED, detail=detail, where=Location(_shown(path), line))
     for match in find_secrets(text):
         yield Diagnostic(
-            kind=LOOKS_SECRET, detail=f"This looks like {match.name}.", where=Location(path, match.line)
+            kind=LOOKS_SECRET,
+            detail=f"This looks like {match.name}.",
+            where=Location(_shown(path), match.line),
         )

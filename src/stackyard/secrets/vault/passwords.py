@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base import directories, files, locks
 from stackyard.base.errors import FileError
 from stackyard.secrets.base import SecretsLockedError
 from stackyard.secrets.keyring import Keyring, KeyringError, run_key_command
@@ -15,7 +17,16 @@ from stackyard.secrets.vault.envelope import DEFAULT_LABEL, VaultEnvelope, Wrong
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["VaultPassword", "encryption_password", "open_envelope", "vault_passwords"]
+__all__ = [
+    "VaultPassword",
+    "encryption_password",
+    "make_own_password",
+    "open_envelope",
+    "own_password_file",
+    "vault_passwords",
+]
+
+_PASSWORD_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,30 @@ def _find_passwords(keyring: Keyring) -> Iterator[VaultPassword]:
         yield VaultPassword(label=label, place="ANSIBLE_VAULT_PASSWORD", password=password.strip().encode())
     else:
         keyring.note("ANSIBLE_VAULT_PASSWORD is not set")
+    own = own_password_file(keyring)
+    if own.is_file():
+        yield _of_file(str(own), _default_label(keyring), "the password file of stackyard", keyring)
+
+
+def own_password_file(keyring: Keyring) -> Path:
+    """Return the file with the password that stackyard makes for a user who has none."""
+    return keyring.config_home / "stackyard" / "vault-password"
+
+
+def make_own_password(keyring: Keyring) -> Path:
+    """Make a password for a user who has none, in a file that only the user can read; return the file.
+
+    Raises:
+        FileError: It cannot be written.
+    """
+    path = own_password_file(keyring)
+    directories.ensure_private(path.parent)
+    # Another process may make it at the same moment; neither password may be lost.
+    with locks.hold_folder(path.parent):
+        if not path.exists():
+            files.make_file(path, f"{secrets.token_urlsafe(_PASSWORD_BYTES)}\n".encode())
+    keyring.cache.pop("vault", None)
+    return path
 
 
 def _split_list(text: str) -> list[str]:

@@ -26,7 +26,7 @@ _FORMAT = f"4 {stackyard.__version__}"
 # Larger ones are made again: reading them would cost more than they save.
 _LARGEST_BYTES = 64 * 2**20
 _MOST_ENTRIES = 50_000
-_SECTIONS = ("settings", "code", "reads", "stats", "diffs")
+_SECTIONS = ("settings", "code", "reads", "stats", "diffs", "policy")
 
 
 @dataclass(slots=True)
@@ -82,6 +82,7 @@ class StackCache:
         reads: What stacks read.
         stats: What `stat` said of files.
         diffs: What git said of commits.
+        policy: What files say to the rules for modules and stacks.
     """
 
     settings: _Section
@@ -89,10 +90,11 @@ class StackCache:
     reads: _Section
     stats: _Section
     diffs: _Section
+    policy: _Section
 
     def save(self) -> None:
         """Write what is new; where that cannot be, the next run finds it out again."""
-        for section in (self.settings, self.code, self.reads, self.stats, self.diffs):
+        for section in (self.settings, self.code, self.reads, self.stats, self.diffs, self.policy):
             section.save()
 
 

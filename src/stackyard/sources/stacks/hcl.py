@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
     from stackyard.base.documents.hcltree import Node
 
-__all__ = ["parse_expression", "parse_hcl", "parse_template", "parse_values"]
+__all__ = [
+    "attributes_of",
+    "blocks_of",
+    "first_error",
+    "head_of",
+    "parse_expression",
+    "parse_hcl",
+    "parse_template",
+    "parse_values",
+]
 
 _LONGEST_TYPE = 2000
 # Blocks whose texts a provider or a provisioner takes; elsewhere, a function reads what they name.
@@ -37,9 +46,9 @@ def parse_hcl(data: bytes) -> CodeFile:
     root = parse_tree(data)
     found = CodeFile()
     if root.has_error:
-        line = line_of(_first_error(root))
+        line = line_of(first_error(root))
         found.problem = (line, "The file is not valid: OpenTofu cannot read this line or the one before it.")
-    for block in _blocks(root):
+    for block in blocks_of(root):
         _read_block(block, found)
     return found
 
@@ -47,7 +56,7 @@ def parse_hcl(data: bytes) -> CodeFile:
 def parse_values(data: bytes) -> dict[str, Expression] | None:
     """Return the values that a file of values (`*.tfvars`) sets, None where it cannot be read."""
     root = parse_tree(data)
-    return None if root.has_error else {name: convert(value) for name, value in _attributes(root)}
+    return None if root.has_error else {name: convert(value) for name, value in attributes_of(root)}
 
 
 def parse_template(text: str) -> tuple[Expression, CodeFile]:
@@ -77,7 +86,7 @@ def parse_template(text: str) -> tuple[Expression, CodeFile]:
 def parse_expression(text: str) -> Expression:
     """Return an expression of its own, as JSON syntax has it in places that take no text."""
     root = parse_tree(f"x = {text}\n".encode("utf-8", "replace"))
-    return next((convert(value) for _, value in _attributes(root)), UNKNOWN)
+    return next((convert(value) for _, value in attributes_of(root)), UNKNOWN)
 
 
 def _text(raw: bytes) -> str:
@@ -93,7 +102,8 @@ def _walk(top: Node) -> Iterator[Node]:
         pending.extend(reversed(node.named_children))
 
 
-def _first_error(top: Node) -> Node:
+def first_error(top: Node) -> Node:
+    """Return the first node of a tree that could not be read."""
     node = top
     while True:
         inner = next((one for one in node.children if one.has_error or one.is_missing), None)
@@ -102,7 +112,7 @@ def _first_error(top: Node) -> Node:
         node = inner
 
 
-def _blocks(node: Node) -> Iterator[Node]:
+def blocks_of(node: Node) -> Iterator[Node]:
     """Return the blocks directly below a node, those in what could not be read too."""
     for child in node.named_children:
         if child.type == "block":
@@ -118,7 +128,7 @@ def _blocks_in(node: Node) -> Iterator[Node]:
         yield from (one for one in node.named_children if one.type == "block")
 
 
-def _attributes(node: Node) -> Iterator[tuple[str, Node]]:
+def attributes_of(node: Node) -> Iterator[tuple[str, Node]]:
     """Return names and values of the attributes of a file or block."""
     for child in node.named_children:
         if child.type == "body":
@@ -127,7 +137,7 @@ def _attributes(node: Node) -> Iterator[tuple[str, Node]]:
                     yield text_of(one.named_children[0]), one.named_children[-1]
 
 
-def _head(block: Node) -> tuple[str, list[str]]:
+def head_of(block: Node) -> tuple[str, list[str]]:
     """Return the kind and the labels of a block."""
     kind, labels = "", []
     for child in block.named_children:
@@ -142,7 +152,7 @@ def _head(block: Node) -> tuple[str, list[str]]:
 
 
 def _read_block(block: Node, found: CodeFile) -> None:
-    kind, labels = _head(block)
+    kind, labels = head_of(block)
     read = _READERS.get(kind)
     if read is not None:
         read(block, labels, found)
@@ -153,17 +163,17 @@ def _read_block(block: Node, found: CodeFile) -> None:
 
 def _settings(block: Node) -> dict[str, Expression]:
     """Return the attributes of a block."""
-    return {name: convert(value) for name, value in _attributes(block)}
+    return {name: convert(value) for name, value in attributes_of(block)}
 
 
 def _read_terraform(block: Node, labels: list[str], found: CodeFile) -> None:
     del labels
-    for inner in _blocks(block):
-        kind, names = _head(inner)
+    for inner in blocks_of(block):
+        kind, names = head_of(inner)
         if kind in ("backend", "cloud"):
             settings = _settings(inner)
-            for part in _blocks(inner):
-                settings |= {f"{_head(part)[0]}.{name}": value for name, value in _settings(part).items()}
+            for part in blocks_of(inner):
+                settings |= {f"{head_of(part)[0]}.{name}": value for name, value in _settings(part).items()}
             line = line_of(inner)
             found.backends.append(BackendBlock(names[0] if names else kind, settings, line))
         elif kind == "required_providers":
@@ -175,7 +185,7 @@ def _read_terraform(block: Node, labels: list[str], found: CodeFile) -> None:
 def _read_variable(block: Node, labels: list[str], found: CodeFile) -> None:
     if not labels:
         return
-    values = dict(_attributes(block))
+    values = dict(attributes_of(block))
     kind = values.get("type")
     default = values.get("default")
     found.variables[labels[0]] = VariableBlock(
@@ -213,7 +223,7 @@ def _read_provider(block: Node, labels: list[str], found: CodeFile) -> None:
 def _read_resource(block: Node, labels: list[str], found: CodeFile) -> None:
     if not labels:
         return
-    chosen = next((convert(value) for name, value in _attributes(block) if name == "provider"), None)
+    chosen = next((convert(value) for name, value in attributes_of(block) if name == "provider"), None)
     is_chosen = isinstance(chosen, list) and chosen[0] == "r"
     found.implied.append(str(chosen[1]) if chosen and is_chosen else labels[0].partition("_")[0])
     if labels[0] == "terraform_remote_state":

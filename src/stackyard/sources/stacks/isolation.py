@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.diagnostics import Diagnostic, Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.reads import read_stack
+from stackyard.sources.stacks.shared_key import describe_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
-__all__ = ["Isolation", "check_isolation", "state_identity"]
+__all__ = [
+    "FOREIGN_KEY",
+    "SHARED_STATE",
+    "UNDECLARED_READ",
+    "Isolation",
+    "check_isolation",
+    "key_setting",
+    "state_identity",
+]
 
 SHARED_STATE = Kind(
     code="E-STACK-SHARED-STATE",
@@ -61,6 +70,11 @@ _DEFAULTS = {
     "local": {"path": "terraform.tfstate"},
 }
 _KEYS = {"s3": "key", "azurerm": "key", "cos": "key", "oss": "key", "gcs": "prefix", "consul": "path"}
+
+
+def key_setting(kind: str) -> str | None:
+    """Return the setting of a backend that says under which key a state is; None where there is no such."""
+    return _KEYS.get(kind)
 
 
 def state_identity(kind: str, settings: Mapping[str, str], folder: str) -> str | None:
@@ -131,7 +145,9 @@ def check_isolation(repository: StackRepository) -> Isolation:
     for same in owners.values():
         if len(same) > 1:
             names = " and ".join(f"`{stack.name}` ({where})" for stack, where in same)
-            detail = f"The stacks {names} have the same backend and key."
+            setting = _PLACES[reads[same[0][0].name].backend[0]][0]  # type: ignore[index]
+            change = describe_change(repository.tree, setting, [where for _, where in same])
+            detail = f"The stacks {names} have the same backend and key.{change}"
             also = tuple(where for _, where in same[1:])
             finding = Diagnostic(kind=SHARED_STATE, detail=detail, where=same[0][1], also=also)
             found.add((stack.name for stack, _ in same), finding)

@@ -21,13 +21,20 @@ from stackyard.sources.stacks.hcl import parse_expression, parse_template
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["parse_json_code", "parse_json_values"]
+__all__ = [
+    "PlacedText",
+    "labelled_in",
+    "objects_of",
+    "parse_json_code",
+    "parse_json_values",
+    "parse_with_lines",
+]
 
 _LONGEST_TEXT = 120
 _RESOURCES = ("resource", "data", "ephemeral")
 
 
-class _Text(str):
+class PlacedText(str):
     """A text of a file, with its line."""
 
     __slots__ = ("line",)
@@ -39,7 +46,7 @@ def parse_json_code(data: bytes) -> CodeFile:
     try:
         text = data.decode("utf-8-sig")
         parse_json(text)
-        root = _parse_with_lines(text)
+        root = parse_with_lines(text)
     except JsonError as err:
         return CodeFile(problem=(err.lineno, f"The file is not JSON: {err.msg}."))
     except UnicodeDecodeError:
@@ -47,7 +54,7 @@ def parse_json_code(data: bytes) -> CodeFile:
     if not isinstance(root, dict | list):
         return CodeFile(problem=(1, "The file holds no object."))
     found = CodeFile()
-    for top in _objects(root):
+    for top in objects_of(root):
         for kind, body in top.items():
             _read_kind(kind, body, found)
     return found
@@ -63,11 +70,11 @@ def parse_json_values(data: bytes) -> dict[str, Expression] | None:
     return {name: _plain(value) for name, value in values.items()} if isinstance(values, dict) else None
 
 
-def _parse_with_lines(text: str) -> Any:
+def parse_with_lines(text: str) -> Any:
     """Return the values of a text that is JSON, each string with its line."""
     lines = LineIndex(text)
     stack: list[Any] = []
-    keys: list[_Text | None] = []
+    keys: list[PlacedText | None] = []
     at = 0
     result: Any = None
     while (found := next_token(text, at)) is not None:
@@ -81,7 +88,7 @@ def _parse_with_lines(text: str) -> Any:
             keys.pop()
             continue
         if mark[0] == '"':
-            value = _Text(parse_json(mark))
+            value = PlacedText(parse_json(mark))
             value.line = lines.line_of(start)
         else:
             value = {} if mark == "{" else [] if mark == "[" else parse_json(mark)
@@ -101,7 +108,7 @@ def _parse_with_lines(text: str) -> Any:
     return result
 
 
-def _objects(value: Any) -> Iterator[dict[_Text, Any]]:
+def objects_of(value: Any) -> Iterator[dict[PlacedText, Any]]:
     """Return the objects that a value stands for: itself, or each of a list."""
     if isinstance(value, dict):
         yield value
@@ -109,11 +116,11 @@ def _objects(value: Any) -> Iterator[dict[_Text, Any]]:
         yield from (one for one in value if isinstance(one, dict))
 
 
-def _labelled(value: Any) -> Iterator[tuple[_Text, dict[_Text, Any]]]:
+def labelled_in(value: Any) -> Iterator[tuple[PlacedText, dict[PlacedText, Any]]]:
     """Return the label and the body of each block of a kind with one label."""
-    for one in _objects(value):
+    for one in objects_of(value):
         for label, bodies in one.items():
-            yield from ((label, body) for body in _objects(bodies))
+            yield from ((label, body) for body in objects_of(bodies))
 
 
 def _plain(value: Any) -> Expression:
@@ -139,19 +146,19 @@ def _expression(value: Any) -> Expression:
     return _plain(value)
 
 
-def _settings(body: dict[_Text, Any]) -> dict[str, Expression]:
+def _settings(body: dict[PlacedText, Any]) -> dict[str, Expression]:
     return {str(key): _expression(value) for key, value in body.items() if key != "//"}
 
 
-def _read_kind(kind: _Text, body: Any, found: CodeFile) -> None:
+def _read_kind(kind: PlacedText, body: Any, found: CodeFile) -> None:
     if kind == "//":
         return
-    labelled = list(_labelled(body))
+    labelled = list(labelled_in(body))
     if kind == "terraform":
-        for one in _objects(body):
+        for one in objects_of(body):
             _read_terraform(one, found)
     elif kind == "locals":
-        for one in _objects(body):
+        for one in objects_of(body):
             found.locals |= _settings(one)
     elif kind == "variable":
         found.variables |= {str(label): _variable(label, one) for label, one in labelled}
@@ -166,16 +173,18 @@ def _read_kind(kind: _Text, body: Any, found: CodeFile) -> None:
         found.reads.extend(_find_reads(body, with_texts=kind in (*_RESOURCES, "provider", "check")))
 
 
-def _read_terraform(body: dict[_Text, Any], found: CodeFile) -> None:
+def _read_terraform(body: dict[PlacedText, Any], found: CodeFile) -> None:
     for key, value in body.items():
         if key == "backend":
             found.backends.extend(
-                BackendBlock(str(label), _settings(one), label.line) for label, one in _labelled(value)
+                BackendBlock(str(label), _settings(one), label.line) for label, one in labelled_in(value)
             )
         elif key == "cloud":
-            found.backends.extend(BackendBlock("cloud", _settings(one), key.line) for one in _objects(value))
+            found.backends.extend(
+                BackendBlock("cloud", _settings(one), key.line) for one in objects_of(value)
+            )
         elif key == "required_providers":
-            for one in _objects(value):
+            for one in objects_of(value):
                 for name, said in one.items():
                     source = said.get("source") if isinstance(said, dict) else None
                     found.required[str(name)] = (
@@ -183,28 +192,28 @@ def _read_terraform(body: dict[_Text, Any], found: CodeFile) -> None:
                     )
 
 
-def _variable(label: _Text, body: dict[_Text, Any]) -> VariableBlock:
-    kind = body.get(_Text("type"))
+def _variable(label: PlacedText, body: dict[PlacedText, Any]) -> VariableBlock:
+    kind = body.get(PlacedText("type"))
     return VariableBlock(
         str(kind) if isinstance(kind, str) else None,
         "default" in body,
-        body.get(_Text("sensitive")) is True,
-        _plain(body.get(_Text("default"))),
+        body.get(PlacedText("sensitive")) is True,
+        _plain(body.get(PlacedText("default"))),
         label.line,
         parse_expression(kind) if isinstance(kind, str) and "object" in kind else None,
     )
 
 
-def _module(label: _Text, body: dict[_Text, Any]) -> ModuleCall:
+def _module(label: PlacedText, body: dict[PlacedText, Any]) -> ModuleCall:
     settings = _settings(body)
     source, each = settings.pop("source", UNKNOWN), settings.pop("for_each", UNKNOWN)
     return ModuleCall(str(label), source, settings, label.line, each)
 
 
-def _read_resource(kind: _Text, instances: dict[_Text, Any], found: CodeFile) -> None:
+def _read_resource(kind: PlacedText, instances: dict[PlacedText, Any], found: CodeFile) -> None:
     for name, bodies in instances.items():
-        for body in _objects(bodies):
-            chosen = body.get(_Text("provider"))
+        for body in objects_of(bodies):
+            chosen = body.get(PlacedText("provider"))
             word = str(chosen).removeprefix("${") if isinstance(chosen, str) else str(kind).partition("_")[0]
             found.implied.append(word.partition(".")[0])
             if kind == "terraform_remote_state":
@@ -221,11 +230,11 @@ def _find_reads(top: Any, *, with_texts: bool) -> Iterator[FileRead]:
         value, names = pending.pop()
         if isinstance(value, dict):
             if "for_each" in value:
-                names = {**names, "each": ["each", _expression(value[_Text("for_each")])]}
+                names = {**names, "each": ["each", _expression(value[PlacedText("for_each")])]}
             pending.extend((inner, names) for key, inner in value.items() if key != "//")
         elif isinstance(value, list):
             pending.extend((inner, names) for inner in value)
-        elif isinstance(value, _Text) and "${" in value:
+        elif isinstance(value, PlacedText) and "${" in value:
             whole, inside = parse_template(value)
             for read in inside.reads:
                 yield read._replace(names={**names, **read.names}, line=value.line)

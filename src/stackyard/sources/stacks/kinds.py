@@ -11,6 +11,7 @@ __all__ = [
     "is_auto_loaded",
     "is_code",
     "is_left_out",
+    "is_stack_name",
     "is_values",
 ]
 
@@ -18,6 +19,8 @@ __all__ = [
 KIND = "stack"
 STACK_FILE = "stack.yaml"
 LOCK_FILE = ".terraform.lock.hcl"
+# No `@`: behind it stands the workspace of a target.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
 _CODE = (".tf", ".tofu", ".tf.json", ".tofu.json")
 _VALUES = (".tfvars", ".tfvars.json")
 # Folders whose files no plan depends on: what engines keep, what people read, what tests are run with.
@@ -33,6 +36,11 @@ _FILES = re.compile(
     r"|\.pre-commit-config\.yaml|\.DS_Store|.*~|\..*\.sw[a-p]",
     re.IGNORECASE,
 )
+
+
+def is_stack_name(name: str) -> bool:
+    """Return whether a stack can have this name."""
+    return _NAME.fullmatch(name) is not None
 
 
 def is_code(name: str) -> bool:

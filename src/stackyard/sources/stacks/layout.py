@@ -17,7 +17,15 @@ from stackyard.sources.stacks.kinds import is_code, is_values
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["CONVENTIONAL_ROOTS", "FoundFolder", "Layout", "find_layout", "layer_of", "stack_name"]
+__all__ = [
+    "CONVENTIONAL_ROOTS",
+    "LAYERED_ROOT",
+    "FoundFolder",
+    "Layout",
+    "find_layout",
+    "layer_of",
+    "stack_name",
+]
 
 CONVENTIONAL_ROOTS = ("stacks", "tofu/stacks")
 LAYERED_ROOT = "infrastructure"

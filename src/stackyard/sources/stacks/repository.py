@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.sources.stacks.cache import StackCache, open_cache
 from stackyard.sources.stacks.code_reader import CodeReader
-from stackyard.sources.stacks.kinds import STACK_FILE
+from stackyard.sources.stacks.kinds import STACK_FILE, is_stack_name
 from stackyard.sources.stacks.layout import FoundFolder, Layout, find_layout, layer_of
 from stackyard.sources.stacks.model import Stack
 from stackyard.sources.stacks.settings import (
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["REPOSITORY_FILE", "NoStacksError", "StackNotFoundError", "StackRepository", "find_stacks"]
 
 REPOSITORY_FILE = "stackyard.yaml"
-# No `@`: behind it stands the workspace of a target.
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
 # Keys of stack.yaml that name files or folders.
 _NAMES_OF_FILES = frozenset(("var_files", "secrets", "backend_config", "domains", "policy"))
 
@@ -101,6 +98,8 @@ class StackRepository:
         roots: The folders that hold stacks, from the top.
         has_own_roots: Whether stackyard.yaml names them.
         defaults: What stackyard.yaml says for all stacks.
+        policy: The folders with rules that stackyard.yaml names.
+        exceptions: What stackyard.yaml excepts from the rules for modules and stacks.
         own: By name, what the `stack.yaml` of a stack says itself.
         files: By path, the names of the files in the folder of each stack.
         tree: The files on disk.
@@ -116,6 +115,8 @@ class StackRepository:
     roots: tuple[str, ...] = ()
     has_own_roots: bool = False
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    policy: tuple[Path, ...] = ()
+    exceptions: tuple[Mapping[str, Any], ...] = ()
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     tree: WorkingTree = field(repr=False, compare=False)
@@ -278,6 +279,8 @@ class _Finder:
             roots=self.layout.roots,
             has_own_roots=self.said.get("roots") is not None,
             defaults=self.said.get("defaults") or {},
+            policy=self.policy,
+            exceptions=tuple(self.said.get("exceptions") or ()),
             own=MappingProxyType(self.own),
             files=MappingProxyType({one.path: one.files for one in self.layout.folders}),
             tree=self.tree,
@@ -289,7 +292,7 @@ class _Finder:
     def add(self, found: FoundFolder) -> None:
         name = found.name
         folder = self.root / found.path
-        if not _NAME.fullmatch(name):
+        if not is_stack_name(name):
             self.refuse(name, BAD_NAME, f"The folder {found.path!r} cannot be the name of a stack.")
         elif found.is_link:
             detail = f"{found.path} is a link to {os.path.realpath(folder)}."

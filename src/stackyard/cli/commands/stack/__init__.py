@@ -32,6 +32,11 @@ _LATER = {
         name="lock_table",
         help="Move S3 stacks from a DynamoDB lock table to the lock object in the bucket, in three steps.",
     ),
+    "new": LazyCommand(
+        module="stackyard.cli.commands.stack.new",
+        name="new",
+        help="Make a new stack from a recipe or from another stack, ready to plan.",
+    ),
     "run": LazyCommand(
         module="stackyard.cli.commands.stack.run",
         name="run",
@@ -66,6 +71,7 @@ def stack() -> None:
     print what these files may hold.
 
     \b
+    stackyard stack new onprem/c --from proxmox  a new stack
     stackyard stack list                       all stacks
     stackyard stack list --changed             those that your branch touches
     stackyard stack why onprem/server_a        why a change selects a stack

@@ -17,6 +17,7 @@ from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import StackSource, split_workspace
+from stackyard.sources.stacks.copies import CopyCheck
 from stackyard.sources.stacks.kinds import KIND, is_code, is_values
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class StackCommand:
         self.engines = Engines()
         self.arguments = read_arguments(values.get("engine_words", ()))
         self._checkout: Checkout | None = None
+        self._copies: CopyCheck | None = None
         warn_of_unstored_states(self.store.base, session)
         self.isolation = self.source.check_isolation()
         for finding in self.isolation.found.warnings:
@@ -63,6 +65,14 @@ class StackCommand:
     def settings(self) -> RunSettings:
         """Return how to run."""
         return settings_of(self.values, self.store)
+
+    def warn_of_copies(self, resolved: ResolvedStack) -> None:
+        """Say what a stack still has of the one that it was copied from."""
+        if self._copies is None or self._copies.repository is not resolved.repository:
+            self._copies = CopyCheck(resolved.repository)
+        for finding in self._copies.check(resolved.stack):
+            text = f"{finding.detail} {finding.kind.remedy}"
+            self.session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text))
 
     async def checkout(self) -> Checkout:
         """Return the working tree, looked at once."""
@@ -147,6 +157,7 @@ class ChosenStack:
         """
         command = self._command
         command.isolation.require(self.resolved.stack.name)
+        command.warn_of_copies(self.resolved)
         async with contextlib.AsyncExitStack() as stack:
             emit = command.session.emit
             if is_recorded:

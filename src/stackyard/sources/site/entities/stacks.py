@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-__all__ = ["RepositoryFile", "StackDependency", "StackFile"]
+__all__ = ["PolicyException", "RepositoryFile", "StackDependency", "StackFile"]
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\s\x00-\x1f]+$")]
@@ -60,6 +61,29 @@ class StackFile(_Strict):
         return self
 
 
+class PolicyException(_Strict):
+    """Findings of a rule that are accepted for a while."""
+
+    # The id of the rule, such as M4, or the package of a rule in Rego.
+    rule: Annotated[
+        str, StringConstraints(pattern=r"^(?:M(?:[0-9]|1[0-2])|stackyard\.repository(?:\.\w+)*)$")
+    ]
+    # A glob of files or folders, from the top of the repository.
+    path: Text
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
+    # The last day on which it counts.
+    until: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+
+    @field_validator("until")
+    @classmethod
+    def _is_a_day(cls, value: str) -> str:
+        try:
+            date.fromisoformat(value)
+        except ValueError as err:
+            raise ValueError(f"`{value}` is no day: write it as 2027-01-31") from err
+        return value
+
+
 class RepositoryFile(_Strict):
     """What holds for everything in a repository."""
 
@@ -71,5 +95,7 @@ class RepositoryFile(_Strict):
     layers: list[Text] | None = None
     # What holds for each stack whose `stack.yaml` does not say otherwise.
     defaults: StackFile | None = None
-    # Folders with Rego rules for the plans of all stacks.
+    # Folders with Rego rules for the plans of all stacks, and for the repository itself.
     policy: list[Text] = Field(default_factory=list)
+    # What the rules for modules and stacks find and is accepted for a while.
+    exceptions: list[PolicyException] = Field(default_factory=list)

@@ -1,0 +1,130 @@
+"""The tables of a README that list the inputs and outputs of a module.
+
+A table lists inputs where the heading above it, or the title of its first column, says input, variable or
+argument; it lists outputs where that says output. Every other table is the author's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+__all__ = ["INPUTS", "OUTPUTS", "ReadmeTable", "TableRow", "find_tables", "is_readme", "split_row"]
+
+INPUTS, OUTPUTS = "inputs", "outputs"
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_RULER = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_TITLES = (
+    (OUTPUTS, re.compile(r"\boutputs?\b", re.I)),
+    (INPUTS, re.compile(r"\b(?:inputs?|variables?|arguments?)\b", re.I)),
+)
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_TAG = re.compile(r"<[^>]*>")
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """A row; `line` counts from zero, `name` is empty where the first cell names nothing."""
+
+    line: int
+    name: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadmeTable:
+    """A table.
+
+    Attributes:
+        kind: `inputs` or `outputs`.
+        line: The line of its titles, from zero.
+        titles: The titles of its columns.
+        rows: Its rows.
+    """
+
+    kind: str
+    line: int
+    titles: tuple[str, ...]
+    rows: tuple[TableRow, ...] = field(default=())
+
+    @property
+    def end(self) -> int:
+        """The first line below it."""
+        return self.line + 2 + len(self.rows)
+
+
+def is_readme(name: str) -> bool:
+    """Return whether a file is the README of its folder."""
+    return name.lower() == "readme.md"
+
+
+def find_tables(text: str) -> list[ReadmeTable]:
+    """Return the tables of inputs and outputs."""
+    lines = text.split("\n")
+    found: list[ReadmeTable] = []
+    heading, fence = "", ""
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or line.strip().startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            title = _HEADING.match(line)
+            if title is not None:
+                heading = title[2]
+            elif "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _RULER.match(lines[at + 1]):
+                table = _read_table(lines, at, heading)
+                at = table.end - 1
+                found += [table] if table.kind else []
+        at += 1
+    return found
+
+
+def _read_table(lines: list[str], at: int, heading: str) -> ReadmeTable:
+    titles = split_row(lines[at])
+    rows = []
+    line = at + 2
+    while line < len(lines) and "|" in lines[line]:
+        cells = split_row(lines[line])
+        rows.append(TableRow(line=line, name=_name(cells[0]) if cells else "", cells=cells))
+        line += 1
+    kind = _kind(titles[0] if titles else "") or _kind(heading)
+    return ReadmeTable(kind=kind, line=at, titles=titles, rows=tuple(rows))
+
+
+def _kind(title: str) -> str:
+    return next((kind for kind, pattern in _TITLES if pattern.search(title)), "")
+
+
+def split_row(line: str) -> tuple[str, ...]:
+    """Return the cells of a row; escaped bars and those in code are part of a cell."""
+    cells, cell, is_code = [], "", False
+    text = line.strip()
+    text = text.removeprefix("|")
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and at + 1 < len(text):
+            cell += text[at : at + 2]
+            at += 2
+            continue
+        is_code = is_code != (char == "`")
+        if char == "|" and not is_code:
+            cells.append(cell.strip())
+            cell = ""
+        else:
+            cell += char
+        at += 1
+    if cell.strip():
+        cells.append(cell.strip())
+    return tuple(cells)
+
+
+def _name(cell: str) -> str:
+    text = (
+        _TAG.sub("", _LINK.sub(r"\1", cell)).replace("\\_", "_").strip(" `*_" if cell[:1] in "*" else " `*")
+    )
+    return text if _IDENTIFIER.fullmatch(text) else ""
