@@ -10,6 +10,7 @@ from stackyard.base.errors import UsageError
 from stackyard.policy.context import read_context
 from stackyard.policy.exceptions import Excepted, sort_findings
 from stackyard.policy.model import Finding, Level, Rule, Skipped
+from stackyard.policy.rego import judge_with_rego
 from stackyard.policy.rules import RULES
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ async def check_policy(repository: StackRepository, request: PolicyRequest) -> P
     repository.cache.save()
     chosen = frozenset(rule.id for rule in rules)
     today = request.today or datetime.date.today()
+    if not request.rules:
+        found += await judge_with_rego(context)
     findings = (one for one in found if isinstance(one, Finding) and _is_below(context, one, request.paths))
     result = sort_findings(context, findings, frozenset() if request.paths else chosen, today)
     return PolicyResult(

@@ -161,6 +161,12 @@ def _elements(value: Node) -> Iterator[Node]:
             pending.extend(reversed(node.named_children))
 
 
+def _is_comment(text: bytes) -> bool:
+    """Return whether there is nothing but a comment, which ends on its line."""
+    is_block = text.startswith(b"/*") and text.find(b"*/") == len(text) - 2
+    return not text or is_block or text.startswith((b"#", b"//"))
+
+
 def _insert(last: Node, made: str, data: bytes) -> _Edit:
     """Add a version behind the last setting of a provider, in a line of its own where that one has."""
     begin = data.rfind(b"\n", 0, last.start_byte) + 1
@@ -171,7 +177,7 @@ def _insert(last: Node, made: str, data: bytes) -> _Edit:
     end = len(data) if end < 0 else end
     tail = data[last.end_byte : end].rstrip(b"\r")
     comma = b"," if tail.lstrip().startswith(b",") else b""
-    if tail.strip(b", \t") and not tail.lstrip(b", \t").startswith((b"#", b"//")):
+    if not _is_comment(tail.strip(b", \t")):
         return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
     at = last.end_byte + len(tail)
     newline = b"\r\n" if data[end - 1 : end] == b"\r" else b"\n"

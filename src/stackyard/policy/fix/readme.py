@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from stackyard.policy.readme import INPUTS, OUTPUTS, find_tables
+from stackyard.policy.readme import INPUTS, OUTPUTS, find_tables, has_open_fence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,8 +61,11 @@ def edit_readme(text: str, interface: ModuleInterface) -> str:
     """Return a README whose tables list every variable and output, and nothing else.
 
     What is between the marks is written as a whole. Tables of the author keep the rows that are right; stale
-    ones go, missing ones are added. Where a table is missing, one is added at the end, between marks.
+    ones go, missing ones are added. Where a table is missing, one is added at the end, between marks. A text
+    in which a block of code is never closed stays as it is: below it, nothing would be a table.
     """
+    if has_open_fence(text):
+        return text
     newline = "\r\n" if "\r\n" in text else "\n"
     plain = text.replace("\r\n", "\n") if newline == "\r\n" else text
     made = _edit(plain, interface)

@@ -109,7 +109,7 @@ def _show(writer: TextWriter, repository: StackRepository, result: PolicyResult)
         if one.rule != last:
             if last:
                 writer.line()
-            writer.line(f"{one.rule}  {titles.get(one.rule, 'a rule of your own')}")
+            writer.line(f"{one.rule}  {titles.get(one.rule, 'Your own rules in Rego')}")
             last = one.rule
         where = shown_place(repository, one.where.path, one.where.line)
         writer.line(f"  {where}: {one.level.value}: {one.detail}", style=_STYLES[one.level.value])
