@@ -42,7 +42,8 @@ class Finding:
         permit: What lets it pass.
         subject: Which guest it is about, for a caller that decides by guest.
         address: The address of the resource that it is about, by which a user may name it as well.
-        label: The label of the resource that it is about; its address in code that is not rendered.
+        label: The label of the resource that it is about; its address in code that is not rendered; the rule,
+            where a rule judges a repository.
         field: The field of the model that it is about.
         where: The place in the user's file.
     """

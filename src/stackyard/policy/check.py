@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
 from stackyard.policy.context import read_context
-from stackyard.policy.exceptions import Excepted, sort_findings
+from stackyard.policy.exceptions import REGO, Excepted, sort_findings
 from stackyard.policy.model import Finding, Level, Rule, Skipped
+from stackyard.policy.rego import judge_with_rego
 from stackyard.policy.rules import RULES
 
 if TYPE_CHECKING:
@@ -106,8 +107,11 @@ async def check_policy(repository: StackRepository, request: PolicyRequest) -> P
     context = await prepare(repository, rules, request.base)
     found: list[Finding | Skipped] = [one for rule in rules for one in rule.check(context)]
     repository.cache.save()
-    chosen = frozenset(rule.id for rule in rules)
+    # With only a part of the rules or of the files, nobody can say that an exception covers nothing.
+    chosen = frozenset(rule.id for rule in rules) | (frozenset() if request.rules else {REGO})
     today = request.today or datetime.date.today()
+    if not request.rules:
+        found += await judge_with_rego(context)
     findings = (one for one in found if isinstance(one, Finding) and _is_below(context, one, request.paths))
     result = sort_findings(context, findings, frozenset() if request.paths else chosen, today)
     return PolicyResult(

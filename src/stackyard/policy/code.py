@@ -112,11 +112,11 @@ class CodeFacts:
     def to_json(self) -> list[Any]:
         """Return it as JSON can hold it."""
         return [
-            self.variables,
-            self.outputs,
-            self.modules,
-            self.required,
-            self.resources,
+            {name: list(one) for name, one in self.variables.items()},
+            {name: list(one) for name, one in self.outputs.items()},
+            list(map(list, self.modules)),
+            {name: list(one) for name, one in self.required.items()},
+            list(map(list, self.resources)),
             self.used,
             self.configured,
             self.backends,

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from stackyard.base.errors import Location
     from stackyard.policy.context import PolicyContext
 
-__all__ = ["Excepted", "PolicyException", "Sorted", "sort_findings"]
+__all__ = ["REGO", "Excepted", "PolicyException", "Sorted", "sort_findings"]
 
 _KEY = "exceptions"
+# Stands for all rules in Rego.
+REGO = "rego"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ def sort_findings(
     Args:
         context: What was checked.
         found: Every finding.
-        chosen: The rules that were checked: exceptions from others may be unused.
+        chosen: The rules that were checked, and `REGO`: exceptions from others may be unused.
         today: The day that decides what is expired.
     """
     listed = [
@@ -106,7 +108,7 @@ def sort_findings(
     kept += [
         _unused(context, one)
         for one in valid
-        if one.number not in used and (one.rule in chosen or one.rule[0] != "M")
+        if one.number not in used and (REGO if "." in one.rule else one.rule) in chosen
     ]
     return Sorted(findings=tuple(kept), excepted=tuple(excepted))
 

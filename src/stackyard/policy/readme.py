@@ -9,7 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["INPUTS", "OUTPUTS", "ReadmeTable", "TableRow", "find_tables", "is_readme", "split_row"]
+__all__ = [
+    "INPUTS",
+    "OUTPUTS",
+    "ReadmeTable",
+    "TableRow",
+    "find_tables",
+    "has_open_fence",
+    "is_readme",
+    "split_row",
+]
 
 INPUTS, OUTPUTS = "inputs", "outputs"
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -58,6 +67,16 @@ class ReadmeTable:
 def is_readme(name: str) -> bool:
     """Return whether a file is the README of its folder."""
     return name.lower() == "readme.md"
+
+
+def has_open_fence(text: str) -> bool:
+    """Return whether a block of code is never closed, so that everything below is code."""
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or line.strip().startswith(fence)):
+            fence = "" if fence else mark[1]
+    return bool(fence)
 
 
 def find_tables(text: str) -> list[ReadmeTable]:

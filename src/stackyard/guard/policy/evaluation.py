@@ -27,7 +27,7 @@ from stackyard.engine.tools.probe import Health
 from stackyard.engine.tools.survey import survey
 from stackyard.guard.findings import Allowances, Finding
 from stackyard.guard.inspection import Verdict
-from stackyard.guard.policy.rules import read_rules
+from stackyard.guard.policy.rules import Subject, read_rules
 from stackyard.guard.policy.verdict import EVALUATION, read_answer, read_errors
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from stackyard.guard.policy.rules import RuleSet
 
-__all__ = ["evaluate_policies"]
+__all__ = ["evaluate_policies", "evaluate_repository"]
 
 ENGINE = Kind(
     code="E-POLICY-ENGINE",
@@ -76,10 +76,28 @@ async def evaluate_policies(
         return Verdict(refused=())
     rules = await asyncio.to_thread(read_rules, folders)
     findings: tuple[Finding, ...] = rules.problems
-    if not findings:
+    if not findings and rules.packages:
         document = {**context, "plan": mask_plan(plan, redactor)}
         findings = await _evaluate(rules, orjson.dumps(document), timeout_s)
     return Verdict.sort(findings, allowances or Allowances())
+
+
+async def evaluate_repository(
+    document: Mapping[str, Any], folders: Sequence[Path], *, timeout_s: float = TIMEOUT_S
+) -> tuple[Finding, ...]:
+    """Evaluate the rules for repositories of some folders; whatever goes wrong is a finding too.
+
+    Args:
+        document: What rules see as `input`.
+        folders: The folders of the rules.
+        timeout_s: How long the rules may take.
+    """
+    if not folders:
+        return ()
+    rules = await asyncio.to_thread(read_rules, folders, Subject.REPOSITORY)
+    if rules.problems or not rules.packages:
+        return rules.problems
+    return await _evaluate(rules, orjson.dumps(document), timeout_s)
 
 
 async def _evaluate(rules: RuleSet, document: bytes, timeout_s: float) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ so that a link or an odd name leads nowhere else.
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from stackyard.guard.findings import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["RULES", "RuleFile", "RuleSet", "read_rules"]
+__all__ = ["RULES", "RuleFile", "RuleSet", "Subject", "read_rules"]
 
 RULES = Kind(
     code="E-POLICY-RULES",
@@ -30,6 +31,8 @@ RULES = Kind(
 
 # The package that holds the rules for plans; others are for what rules share.
 _ROOT = "stackyard"
+# The one below it that holds the rules for the code of a repository: no plan is judged by them.
+_REPOSITORY = "stackyard.repository"
 _PACKAGE = re.compile(
     r"(?:\s+|#[^\n]*(?:\n|\Z))*+package\s+([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t\r]*(?=\n|#|\Z)"
 )
@@ -38,6 +41,13 @@ _TEST_SUFFIX = "_test.rego"
 _DATA_SUFFIXES = (".json", ".yaml", ".yml")
 _LARGEST_FILE_BYTES = 4 * 2**20
 _MOST_FILES = 2000
+
+
+class Subject(enum.Enum):
+    """What rules judge."""
+
+    PLAN = "plans"
+    REPOSITORY = "repositories"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +77,23 @@ class RuleSet:
     Attributes:
         files: What OPA reads.
         problems: Why they cannot be used.
+        subject: What is judged: the packages for something else are only read.
     """
 
     files: tuple[RuleFile, ...]
     problems: tuple[Finding, ...] = ()
+    subject: Subject = Subject.PLAN
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The packages whose rules judge plans."""
-        return tuple(sorted({one.package for one in self.files if _is_ours(one.package)}))
+        """The packages whose rules judge the subject."""
+        return self.packages_for(self.subject)
+
+    def packages_for(self, subject: Subject) -> tuple[str, ...]:
+        """Return the packages whose rules judge something."""
+        ours = {one.package for one in self.files if _is_ours(one.package)}
+        wants_repository = subject is Subject.REPOSITORY
+        return tuple(sorted(one for one in ours if _is_below(one, _REPOSITORY) == wants_repository))
 
     def first_file(self, package: str) -> Location | None:
         """Return a file of a package."""
@@ -83,7 +101,7 @@ class RuleSet:
         return None if found is None else Location(str(found.path))
 
 
-def read_rules(folders: Sequence[Path]) -> RuleSet:
+def read_rules(folders: Sequence[Path], subject: Subject = Subject.PLAN) -> RuleSet:
     """Read the rule folders; what is wrong with them is part of the answer, all of it at once."""
     files: list[RuleFile] = []
     problems: list[Finding] = []
@@ -96,13 +114,13 @@ def read_rules(folders: Sequence[Path]) -> RuleSet:
             problems.append(_problem("There is no file with rules (*.rego) in this folder.", folder))
     if len(files) > _MOST_FILES:
         problems.append(_problem(f"There are {len(files)} files of rules; {_MOST_FILES} are the most."))
-    rules = RuleSet(files=tuple(files), problems=tuple(problems))
-    if not problems and not rules.packages:
+    rules = RuleSet(files=tuple(files), problems=tuple(problems), subject=subject)
+    if not problems and not any(rules.packages_for(one) for one in Subject):
         first = next((one.path for one in files if one.package), None)
         problems.append(
             _problem(f"No file is in the package `{_ROOT}` or one below it: nothing would be judged.", first)
         )
-    return RuleSet(files=tuple(files), problems=tuple(problems))
+    return RuleSet(files=tuple(files), problems=tuple(problems), subject=subject)
 
 
 def _list_files(folder: Path) -> Iterator[Path | Finding]:
@@ -147,7 +165,11 @@ def _read(path: Path | Finding) -> RuleFile | Finding:
 
 
 def _is_ours(package: str) -> bool:
-    return package == _ROOT or package.startswith(f"{_ROOT}.")
+    return _is_below(package, _ROOT)
+
+
+def _is_below(package: str, root: str) -> bool:
+    return package == root or package.startswith(f"{root}.")
 
 
 def _problem(detail: str, path: Path | None = None, line: int | None = None) -> Finding:

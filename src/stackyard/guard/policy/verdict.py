@@ -9,7 +9,7 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import Location
 from stackyard.guard.findings import Finding, Permit
-from stackyard.guard.policy.rules import RULES
+from stackyard.guard.policy.rules import RULES, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stackyard.guard.policy.rules import RuleSet
 
-__all__ = ["ALLOW_POLICY", "EVALUATION", "read_answer", "read_errors"]
+__all__ = ["ALLOW_POLICY", "CODE_DENIED", "CODE_WARNED", "EVALUATION", "read_answer", "read_errors"]
 
 ALLOW_POLICY = "--allow-policy"
 
@@ -33,13 +33,27 @@ WARNED = Kind(
     remedy="Read what the rule says.",
     severity=Severity.WARNING,
 )
+CODE_DENIED = Kind(
+    code="E-POLICY-CODE-DENIED",
+    summary="A rule refuses the code of the repository",
+    remedy="Change the code so that the rule holds.",
+)
+CODE_WARNED = Kind(
+    code="W-POLICY-CODE-WARNED",
+    summary="A rule warns of the code of the repository",
+    remedy="Read what the rule says.",
+    severity=Severity.WARNING,
+)
 EVALUATION = Kind(
     code="E-POLICY-EVALUATION",
     summary="The rules for plans were not evaluated to their end",
     remedy="Correct what OPA reports; nothing is applied that the rules have not judged.",
 )
 
-_SIDES = {"deny": DENIED, "warn": WARNED}
+_SIDES = {
+    Subject.PLAN: {"deny": DENIED, "warn": WARNED},
+    Subject.REPOSITORY: {"deny": CODE_DENIED, "warn": CODE_WARNED},
+}
 # A name that a shell, a list with commas and a reader take as one word.
 _PERMIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
 _LONGEST_TEXT = 2000
@@ -120,7 +134,8 @@ def _number(place: Mapping[str, Any], key: str) -> int | None:
 def _read_package(package: str, value: Any, rules: RuleSet) -> Iterator[Finding]:
     """Read the rules of one package; each is a list with its value, empty where it has none."""
     where = rules.first_file(package)
-    sides = {name: value.get(name) for name in _SIDES} if isinstance(value, dict) else {}
+    kinds = _SIDES[rules.subject]
+    sides = {name: value.get(name) for name in kinds} if isinstance(value, dict) else {}
     if not any(sides.values()):
         yield Finding(
             kind=RULES,
@@ -128,7 +143,7 @@ def _read_package(package: str, value: Any, rules: RuleSet) -> Iterator[Finding]
             "`deny contains message if { ... }`, and keep what rules share in a package outside `stackyard`.",
             where=where,
         )
-    for name, kind in _SIDES.items():
+    for name, kind in kinds.items():
         match sides.get(name):
             case []:
                 pass
@@ -151,11 +166,13 @@ def _read_entry(rule: str, entry: Any, kind: Kind, where: Location | None) -> Fi
     text = _shorten(fields["msg"])
     about = f"{address}: " if address and address not in text else ""
     permit = fields.get("permit")
+    is_code = kind in (CODE_DENIED, CODE_WARNED)
     return Finding(
         kind=kind,
         detail=f"{title}: {about}{text}",
         permit=Permit(option=ALLOW_POLICY, name=permit) if permit and kind is DENIED else None,
-        label=address,
+        label=rule if is_code else address,
+        where=Location(fields["file"], _number(fields, "line")) if is_code and fields.get("file") else None,
     )
 
 
@@ -165,7 +182,7 @@ def _find_wrong(fields: Any) -> str:
         return "something that is neither a text nor an object with `msg`"
     if not isinstance(fields.get("msg"), str) or not fields["msg"].strip():
         return "an object without a text as its `msg`"
-    for name in ("address", "name", "permit"):
+    for name in ("address", "name", "permit", "file"):
         if fields.get(name) is not None and not isinstance(fields[name], str):
             return f"an object whose `{name}` is no text"
     permit = fields.get("permit")

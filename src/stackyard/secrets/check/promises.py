@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["CONFIG_NAME", "Broken", "configs_of", "find_broken_promises", "is_secret_name"]
 
 CONFIG_NAME = ".sops.yaml"
+# The key under which SOPS keeps what it needs to decrypt a file.
+_SOPS = "sops"
 
 Broken = tuple[int, str]
 
@@ -49,7 +51,10 @@ def find_broken_promises(
     path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]
 ) -> Iterator[Broken]:
     """Yield the lines of a file that are in clear and must not be, with the reason."""
-    reason = _find_promise(PurePosixPath(path), configs)
+    reason = _find_promise(path, configs)
+    if reason is None and _SOPS not in text:
+        # Nothing says that it is encrypted: neither its name, nor a rule, nor the file itself.
+        return
     try:
         kind = detect(text.encode(), path).kind
     except InvalidInputError as err:
@@ -64,15 +69,17 @@ def find_broken_promises(
         yield 1, reason
 
 
-def _find_promise(path: PurePosixPath, configs: Mapping[PurePosixPath, SopsConfig]) -> str | None:
+def _find_promise(path: str, configs: Mapping[PurePosixPath, SopsConfig]) -> str | None:
     """Return why a file must be encrypted, if it must."""
-    if path.name == CONFIG_NAME:
+    name = path.rpartition("/")[2]
+    if name == CONFIG_NAME:
         return None
-    nearest = next((configs[folder] for folder in path.parents if folder in configs), None)
+    parents = PurePosixPath(path).parents if configs else ()
+    nearest = next((configs[folder] for folder in parents if folder in configs), None)
     rule = nearest.find_rule(Path(path)) if nearest is not None else None
     if nearest is not None and rule is not None and rule.get("path_regex"):
         return f"{nearest.path} says that it is encrypted"
-    return "its name says that it holds secrets" if is_secret_name(path.name) else None
+    return "its name says that it holds secrets" if is_secret_name(name) else None
 
 
 def _clear(path: str, text: str) -> Iterator[Leaf]:

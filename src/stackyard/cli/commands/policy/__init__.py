@@ -12,6 +12,11 @@ _LATER = {
         name="check",
         help="Check the modules and stacks of the repository against the rules M1 to M12.",
     ),
+    "fix": LazyCommand(
+        module="stackyard.cli.commands.policy.fix",
+        name="fix",
+        help="Write README tables, `~>` pins and missing files, as far as nothing has to be invented.",
+    ),
 }
 
 
@@ -27,4 +32,5 @@ def policy() -> None:
     stackyard policy check                        all rules
     stackyard policy check --rule M4,M7           only some
     stackyard policy check --base origin/main     also new major versions (M12)
+    stackyard policy fix --dry-run                show what would be written
     """  # noqa: D301 - click reads the control character

@@ -1,0 +1,184 @@
+"""Constraints as `~>`: in place, so that comments and alignment stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stackyard.base.documents.hcltree import parse_tree
+from stackyard.policy.lock_file import is_built_in, short_source
+from stackyard.policy.sources import SourceKind, classify
+from stackyard.policy.versions import Term, is_pinned, parse_constraint, parse_version, satisfies
+from stackyard.sources.stacks.hcl import attributes_of, blocks_of, head_of
+from stackyard.sources.stacks.hcl_expressions import convert, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stackyard.base.documents.hcltree import Node
+
+__all__ = ["edit_pins", "pin_constraint"]
+
+_PARTS = 2
+
+
+class _Edit(NamedTuple):
+    """What takes the place of some bytes."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+def edit_pins(data: bytes, locked: Callable[[str], Sequence[str]]) -> bytes:
+    """Return a file of code with `~>` in each constraint that can have one.
+
+    Args:
+        data: The file; one that cannot be read whole is returned as it is.
+        locked: Returns the versions that lock files have of a provider, by its short source.
+    """
+    root = parse_tree(data)
+    if root.has_error:
+        return data
+    edits = sorted(_find_edits(root, data, locked), reverse=True)
+    for one in edits:
+        data = data[: one.start] + one.text + data[one.end :]
+    return data
+
+
+def pin_constraint(constraint: str | None, locked: Sequence[str] = ()) -> str | None:
+    """Return a constraint with `~>` in it that means as much, None where none is known.
+
+    Args:
+        constraint: The present one, None where there is none.
+        locked: Versions that are in use, which have to fit the new one too.
+    """
+    if constraint is not None and constraint.strip():
+        terms = parse_constraint(constraint)
+        if terms is None or is_pinned(constraint):
+            return None
+        made = _pin_terms(terms)
+        # A version that fitted before has to fit afterwards.
+        fitting = [one for one in locked if satisfies(one, constraint)]
+        return made if made is not None and all(satisfies(one, made) for one in fitting) else None
+    versions = sorted(one[0] for one in map(parse_version, locked) if one is not None and not one[1])
+    if not versions or versions[0][0] != versions[-1][0]:
+        return None
+    return f"~> {versions[0][0]}.{versions[0][1]}"
+
+
+def _pin_terms(terms: tuple[Term, ...]) -> str | None:
+    if len(terms) != 1:
+        return _pin_range(terms)
+    [term] = terms
+    if term.suffix:
+        return None
+    if term.operator == "=":
+        return f"~> {term.text}" if len(term.numbers) > 1 else f"~> {term.text}.0"
+    if term.operator == ">=":
+        return _at_least(term)
+    return None
+
+
+def _at_least(term: Term) -> str:
+    """Return a constraint for the same major version that begins where the term does."""
+    first = ".".join(map(str, (*term.numbers, 0)[:_PARTS]))
+    return f"~> {first}" if not any(term.numbers[_PARTS:]) else f"~> {first}, >= {term.text}"
+
+
+def _pin_range(terms: tuple[Term, ...]) -> str | None:
+    """Return the constraint for `>= 5.1, < 6.0`, which is a `~>` in other words."""
+    lower = [one for one in terms if one.operator == ">="]
+    upper = [one for one in terms if one.operator == "<"]
+    if len(lower) != 1 or len(upper) != 1 or len(terms) != _PARTS or lower[0].suffix or upper[0].suffix:
+        return None
+    is_next = upper[0].numbers[0] == lower[0].numbers[0] + 1 and not any(upper[0].numbers[1:])
+    return _at_least(lower[0]) if is_next else None
+
+
+def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]]) -> Iterator[_Edit]:
+    for block in blocks_of(root):
+        kind, _ = head_of(block)
+        if kind == "module":
+            yield from _edit_module(block)
+        elif kind == "terraform":
+            for inner in blocks_of(block):
+                if head_of(inner)[0] == "required_providers":
+                    for name, value in attributes_of(inner):
+                        yield from _edit_provider(name, value, data, locked)
+
+
+def _edit_module(block: Node) -> Iterator[_Edit]:
+    values = dict(attributes_of(block))
+    source = convert(values["source"]) if "source" in values else None
+    version = values.get("version")
+    if isinstance(source, str) and version is not None and classify(source) is SourceKind.REGISTRY:
+        yield from _replace_text(version, pin_constraint(_constant(version)))
+
+
+def _edit_provider(
+    name: str, value: Node, data: bytes, locked: Callable[[str], Sequence[str]]
+) -> Iterator[_Edit]:
+    said = convert(value)
+    if isinstance(said, str):
+        yield from _replace_text(value, pin_constraint(said, locked(short_source(name))))
+        return
+    if said[0] != "o":
+        return
+    source = said[1].get("source", f"hashicorp/{name}")
+    if not isinstance(source, str) or is_built_in(short_source(source)):
+        return
+    versions = locked(short_source(source))
+    elements = list(_elements(value))
+    for element in elements:
+        if text_of(element.named_children[0]).strip('"') == "version":
+            new = element.named_children[1]
+            yield from _replace_text(new, pin_constraint(_constant(new), versions))
+            return
+    made = pin_constraint(None, versions)
+    if made is not None and elements:
+        yield _insert(elements[-1], made, data)
+
+
+def _constant(node: Node) -> str:
+    """Return a constant constraint; what is computed is returned as none that can be read."""
+    value = convert(node)
+    return value if isinstance(value, str) and text_of(node).strip().startswith('"') else "?"
+
+
+def _replace_text(node: Node, made: str | None) -> Iterator[_Edit]:
+    text = text_of(node)
+    if made is not None and text.startswith('"') and text.endswith('"'):
+        yield _Edit(node.start_byte, node.end_byte, f'"{made}"'.encode())
+
+
+def _elements(value: Node) -> Iterator[Node]:
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if node.type == "object_elem":
+            yield node
+        else:
+            pending.extend(reversed(node.named_children))
+
+
+def _is_comment(text: bytes) -> bool:
+    """Return whether there is nothing but a comment, which ends on its line."""
+    is_block = text.startswith(b"/*") and text.find(b"*/") == len(text) - 2
+    return not text or is_block or text.startswith((b"#", b"//"))
+
+
+def _insert(last: Node, made: str, data: bytes) -> _Edit:
+    """Add a version behind the last setting of a provider, in a line of its own where that one has."""
+    begin = data.rfind(b"\n", 0, last.start_byte) + 1
+    before = data[begin : last.start_byte]
+    if before.strip():
+        return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
+    end = data.find(b"\n", last.end_byte)
+    end = len(data) if end < 0 else end
+    tail = data[last.end_byte : end].rstrip(b"\r")
+    comma = b"," if tail.lstrip().startswith(b",") else b""
+    if not _is_comment(tail.strip(b", \t")):
+        return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
+    at = last.end_byte + len(tail)
+    newline = b"\r\n" if data[end - 1 : end] == b"\r" else b"\n"
+    return _Edit(at, at, newline + before + f'version = "{made}"'.encode() + comma)
