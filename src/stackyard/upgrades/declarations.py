@@ -15,6 +15,7 @@ from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.documents.jsontext import JsonError, next_token, parse_json
 from stackyard.base.documents.lines import LineIndex
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
+from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,9 +125,9 @@ def _tag(source: _Value) -> _Value | None:
 
 def _read_hcl(data: bytes) -> Iterator[Declaration]:
     root = parse_tree(data)
-    for kind, labels, block in _blocks(root):
+    for kind, labels, block in list_blocks(root):
         if kind == "module" and labels:
-            values = dict(_attributes(block))
+            values = dict(list_attributes(block))
             yield _declare(
                 DeclarationKind.MODULE,
                 labels[0],
@@ -134,13 +135,13 @@ def _read_hcl(data: bytes) -> Iterator[Declaration]:
                 *(_hcl_value(values.get(key)) for key in ("source", "version")),
             )
         elif kind == "terraform":
-            for inner, _, body in _blocks(block):
+            for inner, _, body in list_blocks(block):
                 if inner == "required_providers":
                     yield from _hcl_providers(body)
 
 
 def _hcl_providers(block: Node) -> Iterator[Declaration]:
-    for name, value in _attributes(block):
+    for name, value in list_attributes(block):
         line = value.start_point.row + 1
         inner = _unwrap(value)
         if inner.type == "object":
@@ -150,25 +151,6 @@ def _hcl_providers(block: Node) -> Iterator[Declaration]:
             # The short form: only a constraint.
             found = [None, _hcl_value(value)]
         yield _declare(DeclarationKind.PROVIDER, name, line, *found)
-
-
-def _blocks(node: Node) -> Iterator[tuple[str, list[str], Node]]:
-    """Return the kind, the labels and the node of each block directly below a node."""
-    for child in node.named_children:
-        if child.type == "body":
-            for block in child.named_children:
-                if block.type == "block":
-                    words = [one for one in block.named_children if one.type in ("identifier", "string_lit")]
-                    names = [text_of(one).strip('"') for one in words]
-                    yield names[0] if names else "", names[1:], block
-
-
-def _attributes(node: Node) -> Iterator[tuple[str, Node]]:
-    for child in node.named_children:
-        if child.type == "body":
-            for one in child.named_children:
-                if one.type == "attribute" and len(one.named_children) >= 2 and not one.has_error:
-                    yield text_of(one.named_children[0]), one.named_children[-1]
 
 
 def _elements(node: Node) -> Iterator[tuple[str, Node]]:

@@ -37,6 +37,11 @@ _LATER = {
         name="show",
         help="Show a stack: backend, providers, modules, variables, and every file that it reads.",
     ),
+    "upgrade": LazyCommand(
+        module="stackyard.cli.commands.stack.upgrade",
+        name="upgrade",
+        help="Report newer versions of providers and modules, or write them into code and lock files.",
+    ),
     "why": LazyCommand(
         module="stackyard.cli.commands.stack.why",
         name="why",
@@ -61,4 +66,5 @@ def stack() -> None:
     stackyard stack why onprem/server_a        why a change selects a stack
     stackyard stack show onprem/server_a       backend, modules, files that it reads
     stackyard stack graph --format mermaid     the order, as a picture
+    stackyard stack upgrade                    newer versions of providers and modules
     """  # noqa: D301 - click reads the control character
