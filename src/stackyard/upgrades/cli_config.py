@@ -29,6 +29,9 @@ __all__ = ["CliConfig", "CliConfigError", "Method", "read_cli_config"]
 _KINDS = frozenset({"direct", "filesystem_mirror", "network_mirror", "oci_mirror"})
 _TOKEN_VARIABLE = "TF_TOKEN_"  # noqa: S105 - the beginning of the names of variables
 _LARGEST_BYTES = 2**20
+# The file is in the first version of the language, in which a block may have keys in quotes. As the value of
+# an attribute, it is the same in the second one.
+_OBJECT = re.compile(rb"\b(dev_overrides|services)\s*\{")
 
 
 class CliConfigError(InvalidInputError):
@@ -100,7 +103,7 @@ def read_cli_config(path: Path | None, environment: Mapping[str, str] | None = N
     """
     found = _Reader()
     if path is not None:
-        root = parse_tree(_content(path))
+        root = parse_tree(_OBJECT.sub(rb"\1 = {", _content(path)))
         if root.has_error:
             raise CliConfigError(f"{path} is not valid: OpenTofu cannot read it.", where=Location(str(path)))
         for kind, labels, block in list_blocks(root):
@@ -141,6 +144,7 @@ class _Reader:
         label = labels[0].lower() if labels else ""
         if kind == "provider_installation":
             self.methods = self.methods or []
+            self.overrides |= _texts(values.get("dev_overrides"))
             for inner, _, body in list_blocks(block):
                 self.read_method(inner, _values(body))
         elif kind == "host":
@@ -152,9 +156,7 @@ class _Reader:
             self.logins[label] = "Basic " + base64.b64encode(words.encode()).decode()
 
     def read_method(self, kind: str, values: dict[str, Any]) -> None:
-        if kind == "dev_overrides":
-            self.overrides |= {name: str(value) for name, value in values.items()}
-        elif kind in _KINDS and self.methods is not None:
+        if kind in _KINDS and self.methods is not None:
             place = values.get("path") or values.get("url") or values.get("repository_template") or ""
             lists = {key: _list(values.get(key)) for key in ("include", "exclude")}
             self.methods.append(Method(kind=kind, place=str(place), **lists))
