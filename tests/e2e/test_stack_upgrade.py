@@ -264,6 +264,21 @@ def test_modules_are_raised_and_what_they_require_is_respected(
     assert (repo.root / "stacks/a/.terraform.lock.hcl").read_text() == lock
 
 
+def test_the_tag_of_a_module_in_an_oci_registry_is_raised(tmp_path: Path, registries: Registries) -> None:
+    registries.oci_modules["acme/vm"] = ("1.0.0", "1.2.0", "2.0.0")
+    call = f'module "vm" {{\n  source = "oci://{registries.host}/acme/vm?tag=1.0.0" # why\n}}\n'
+    git = 'module "git" {\n  source = "git::https://git.test/vm.git?ref=v1.0.0"\n}\n'
+    repo = make(tmp_path, registries, {"stacks/a/main.tf": call, "stacks/b/main.tf": git})
+    found = repo.json("stack", "upgrade")
+    assert [found["rows"][0][key] for key in ("current", "minor", "major")] == ["1.0.0", "1.2.0", "2.0.0"]
+    assert found["rows"][1]["problem"] == "versions are looked up in registries, not for such a source"
+    assert found["unknown"] == 0
+    repo.run("stack", "upgrade", "--write")
+    assert (repo.root / "stacks/a/main.tf").read_text() == call.replace("1.0.0", "1.2.0")
+    judged = init(repo, "a", tmp_path)
+    assert judged.returncode == 0, judged.stdout
+
+
 def test_a_major_version_waits_until_a_stack_that_is_not_critical_was_applied_with_it(
     tmp_path: Path, registries: Registries
 ) -> None:

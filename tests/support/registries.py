@@ -66,6 +66,7 @@ class Registries:
         providers: Versions by `namespace/type`.
         modules: Versions by `namespace/name/system`.
         module_code: The code of a module by `namespace/name/system/version`.
+        oci_modules: Tags of modules by repository.
         token: The token that is needed, where one is.
         asked: The paths that were asked for.
         answers: By path, another status and body than the usual ones.
@@ -75,6 +76,7 @@ class Registries:
         self.providers: dict[str, Sequence[str]] = {}
         self.modules: dict[str, Sequence[str]] = {}
         self.module_code: dict[str, str] = {}
+        self.oci_modules: dict[str, Sequence[str]] = {}
         self.token: str | None = None
         self.needs_oci_token = False
         self.page = 1000
@@ -186,20 +188,19 @@ class Registries:
         if not parts or parts == [""]:
             return web.Response()
         name, kind = "/".join(parts[:2]), parts[1]
-        if name not in self.providers:
+        tags = self.providers.get(name) or self.oci_modules.get(name)
+        if tags is None:
             return web.Response(status=404)
         if parts[2] == "tags":
-            return self._tags(request, name)
-        objects = self._objects(name, kind)
+            return self._tags(request, name, ["latest", *tags])
+        objects = self._objects(name, kind) if name in self.providers else _module_objects(tags)
         if parts[2] == "blobs":
             return web.Response(body=objects[parts[3]][1])
-        versions = {one: objects[one] for one in self.providers[name]}
-        media, body = {**objects, **versions}[parts[3]]
+        media, body = objects[parts[3]]
         headers = {"Content-Type": media, "Docker-Content-Digest": _digest(body)}
         return web.Response(body=body, headers=headers)
 
-    def _tags(self, request: web.Request, name: str) -> web.Response:
-        tags = ["latest", *self.providers[name]]
+    def _tags(self, request: web.Request, name: str, tags: Sequence[str]) -> web.Response:
         start = int(request.query.get("last", 0))
         shown = tags[start : start + self.page]
         headers = {}
@@ -242,6 +243,24 @@ class Registries:
             )
             found[_digest(index)] = found[version] = (_INDEX, index)
         return found
+
+
+def _module_objects(tags: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+    found: dict[str, tuple[str, bytes]] = {_digest(b"{}"): ("application/json", b"{}")}
+    for tag in tags:
+        data = _zip("main.tf", f'output "tag" {{\n  value = "{tag}"\n}}\n')
+        manifest = _encoded(
+            {
+                "schemaVersion": 2,
+                "mediaType": _MANIFEST,
+                "artifactType": "application/vnd.opentofu.modulepkg",
+                "config": _described(b"{}", "application/vnd.oci.empty.v1+json"),
+                "layers": [_described(data, "archive/zip")],
+            }
+        )
+        found[_digest(data)] = ("archive/zip", data)
+        found[_digest(manifest)] = found[tag] = (_MANIFEST, manifest)
+    return found
 
 
 def _json(value: Any, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -105,7 +105,8 @@ def read_cli_config(path: Path | None, environment: Mapping[str, str] | None = N
     if path is not None:
         root = parse_tree(_OBJECT.sub(rb"\1 = {", _content(path)))
         if root.has_error:
-            raise CliConfigError(f"{path} is not valid: OpenTofu cannot read it.", where=Location(str(path)))
+            detail = f"{path} cannot be read: it is not in the native syntax of OpenTofu, or has a mistake."
+            raise CliConfigError(detail, where=Location(str(path)))
         for kind, labels, block in list_blocks(root):
             found.read(kind, labels, block)
     tokens = {**_saved_tokens(), **found.tokens, **_environment_tokens(environment or os.environ)}

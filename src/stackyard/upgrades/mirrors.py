@@ -119,6 +119,9 @@ class NetworkMirror:
             url = URL(self.url.rstrip("/") + "/").joinpath(*address, file)
         except ValueError as err:
             raise SourceError("the address of a network mirror is not valid") from err
+        if url.user is not None or url.password is not None:
+            # The engine takes the address as an argument, which others on this machine can read.
+            raise SourceError("the address of a network mirror has a login in it: use a credentials block")
         token = self.config.tokens.get(_host(self.url))
         answer: Any = await self.fetcher.get_json(url, authorization=f"Bearer {token}" if token else None)
         inner = answer.get(key) if isinstance(answer, dict) else None

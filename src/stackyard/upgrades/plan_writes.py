@@ -200,7 +200,7 @@ class _Planner:
         text = constraint.raise_to(version)
         if text is None or text == constraint.text:
             return False
-        self.edits.setdefault(place.path, set()).add(Edit(*span, text))
+        self.edits.setdefault(place.path, set()).add(Edit(*span, text, constraint.text))
         return True
 
     def units(self) -> tuple[WriteUnit, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -117,12 +118,10 @@ async def _row(
     stack: Stack, one: Requirement, locked: Mapping[str, LockEntry], sources: Sources
 ) -> UpgradeRow:
     if _is_built_in(stack, one):
-        version = str(facts.load()["provider_version"])
-        return UpgradeRow(stack=stack.name, requirement=one, built_in=version)
-    entry = locked.get(str(one.address))
-    is_locked = entry is not None and one.kind is DeclarationKind.PROVIDER
-    found = entry.version if entry is not None and is_locked else None
-    current = found or max((c.base for c in one.constraints if c.base is not None), default=None)
+        return UpgradeRow(stack=stack.name, requirement=one, built_in=_built_in_version())
+    entry = locked.get(str(one.address)) if one.kind is DeclarationKind.PROVIDER else None
+    found = None if entry is None else entry.version
+    current = _current(one, found)
     problem = next((place.problem for place in one.places if place.problem), "")
     try:
         offer = await _ask(one, sources)
@@ -148,6 +147,20 @@ async def _row(
         allowed=None if problem else best,
         problem=problem,
     )
+
+
+def _current(one: Requirement, locked: Version | None) -> Version | None:
+    """Return the version that others are compared with."""
+    if locked is not None and all(constraint.allows(locked) for constraint in one.constraints):
+        return locked
+    # Without a lock file, or with one that the code has left behind, the code says where it is.
+    bases = [constraint.base for constraint in one.constraints if constraint.base is not None]
+    return max(bases, default=locked)
+
+
+@functools.cache
+def _built_in_version() -> str:
+    return str(facts.load()["provider_version"])
 
 
 async def _ask(one: Requirement, sources: Sources) -> Offer:

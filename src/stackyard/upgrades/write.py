@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stackyard.engine.version import Engine
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
+    from stackyard.upgrades.declarations import Edit
     from stackyard.upgrades.locking import Locker
     from stackyard.upgrades.plan_writes import Upgrade, WriteUnit
     from stackyard.upgrades.requirements import Place, Requirement
@@ -105,7 +106,7 @@ class _Writer:
     locker: Locker
 
     async def write(self, unit: WriteUnit) -> None:
-        edited = {path: apply_edits(_read(path) or b"", edits) for path, edits in unit.edits.items()}
+        edited = {path: _edit(path, edits) for path, edits in unit.edits.items()}
         locks = {name: self.repository.stacks[name].folder / LOCK_FILE for name in unit.stacks}
         before = {path: _read(path) for path in (*edited, *locks.values())}
         try:
@@ -221,6 +222,13 @@ def _require_allowed(
                 f"{upgrade.target}; {engine.flavour.label} would refuse both together."
             )
         yield one.constraint
+
+
+def _edit(path: Path, edits: tuple[Edit, ...]) -> bytes:
+    try:
+        return apply_edits(_read(path) or b"", edits)
+    except ValueError as err:
+        raise NotLockedError(f"{path} was changed while versions were looked up.") from err
 
 
 def _read(path: Path) -> bytes | None:

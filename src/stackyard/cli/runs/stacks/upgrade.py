@@ -142,9 +142,11 @@ async def _write(
     is_refused = any(one.is_major and one.row.stack in selected.names for one in plan.held)
     has_failed = any(one.error is not None for one in outcomes) or any(row.is_unknown for row in rows)
     is_named = bool(values["names"]) and gate is not None
-    status = ExitStatus.FAILED if has_failed or (is_refused and is_named) else ExitStatus.DONE
+    status = ExitStatus.INVALID if repository.broken and not values["names"] else ExitStatus.DONE
+    if has_failed or (is_refused and is_named):
+        status = ExitStatus.FAILED
     return Result(
-        document=written_document(rows, outcomes, plan.held),
-        show=lambda writer: show_written(writer, rows, outcomes, plan.held),
+        document=written_document(repository, rows, outcomes, plan.held),
+        show=lambda writer: show_written(writer, repository, rows, outcomes, plan.held),
         status=status,
     )

@@ -34,7 +34,7 @@ def report_document(repository: StackRepository, rows: Sequence[UpgradeRow]) -> 
 
 
 def written_document(
-    rows: Sequence[UpgradeRow], outcomes: Sequence[Outcome], held: Sequence[Held]
+    repository: StackRepository, rows: Sequence[UpgradeRow], outcomes: Sequence[Outcome], held: Sequence[Held]
 ) -> dict[str, Any]:
     """Return what `--json` prints for what was written."""
     return {
@@ -69,6 +69,7 @@ def written_document(
             for one in held
         ],
         "unknown": [_row_document(row) for row in rows if row.is_unknown],
+        "broken": {name: describe(error) for name, error in repository.broken.items()},
     }
 
 
@@ -97,7 +98,11 @@ def show_report(
 
 
 def show_written(
-    writer: TextWriter, rows: Sequence[UpgradeRow], outcomes: Sequence[Outcome], held: Sequence[Held]
+    writer: TextWriter,
+    repository: StackRepository,
+    rows: Sequence[UpgradeRow],
+    outcomes: Sequence[Outcome],
+    held: Sequence[Held],
 ) -> None:
     """Show what was written."""
     for outcome in outcomes:
@@ -122,6 +127,7 @@ def show_written(
         writer.line(f"Stacks that were changed: {done}. Review the difference, plan, and commit.")
     elif not outcomes:
         writer.line("There is nothing to write.")
+    show_broken(writer, repository)
 
 
 def _row_document(row: UpgradeRow) -> dict[str, Any]:
