@@ -110,8 +110,9 @@ def read_stack_lock(stack: Stack) -> dict[str, LockEntry]:
 
 
 def _is_named(one: Requirement, only: frozenset[str]) -> bool:
-    names = {one.name, str(one.address), one.name.rpartition("/")[2]}
-    return not only.isdisjoint(names)
+    address = one.address
+    short = address.name if isinstance(address, ModuleAddress) else one.name.rpartition("/")[2]
+    return not only.isdisjoint({one.name, str(address), short})
 
 
 async def _row(
