@@ -6,7 +6,6 @@ Nothing of a credential is ever part of an error or of a report.
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import FileError, InvalidInputError, Location
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
 from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
@@ -207,7 +207,7 @@ def _environment_tokens(environment: Mapping[str, str]) -> dict[str, str]:
 def _saved_tokens() -> dict[str, str]:
     """Return what `tofu login` saved."""
     try:
-        saved = json.loads(_content(Path.home() / ".terraform.d" / "credentials.tfrc.json"))
+        saved = parse_json(_content(Path.home() / ".terraform.d" / "credentials.tfrc.json"))
         return {host.lower(): str(one["token"]) for host, one in saved["credentials"].items()}
     except (FileError, CliConfigError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import stat
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base import events, files
+from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import FileError, StackyardError
 from stackyard.engine import invoke
 from stackyard.sources.stacks.kinds import LOCK_FILE, is_code
@@ -182,7 +182,7 @@ class _Writer:
 def _read_modules(data_dir: Path, folder: Path, engine: Engine) -> Iterator[_Found]:
     """Return the constraints of the modules that an engine has put into its folder."""
     try:
-        listed = json.loads((data_dir / "modules" / "modules.json").read_bytes())["Modules"]
+        listed = parse_json((data_dir / "modules" / "modules.json").read_bytes())["Modules"]
         folders = {(folder / one["Dir"]).resolve() for one in listed if one.get("Key")}
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise NotLockedError(f"{engine.flavour.label} did not say where it put the modules.") from err

@@ -38,39 +38,31 @@ def written_document(
 ) -> dict[str, Any]:
     """Return what `--json` prints for what was written."""
     return {
-        "written": [
-            {
-                "stacks": list(outcome.unit.stacks),
-                "status": "written" if outcome.error is None else "failed",
-                "error": None if outcome.error is None else describe(outcome.error),
-                "upgrades": [
-                    {
-                        "stack": one.row.stack,
-                        "kind": one.row.requirement.kind.value,
-                        "name": one.row.requirement.name,
-                        "from": _text(one.row.current),
-                        "to": str(one.target),
-                    }
-                    for one in outcome.unit.upgrades
-                ],
-                "files": [str(path) for path in outcome.unit.edits],
-            }
-            for outcome in outcomes
-        ],
+        "written": [_outcome_document(one) for one in outcomes],
         "held": [
-            {
-                "stack": one.row.stack,
-                "kind": one.row.requirement.kind.value,
-                "name": one.row.requirement.name,
-                "version": str(one.version),
-                "is_major": one.is_major,
-                "reason": one.reason,
-            }
+            {**_name(one.row), "version": str(one.version), "is_major": one.is_major, "reason": one.reason}
             for one in held
         ],
         "unknown": [_row_document(row) for row in rows if row.is_unknown],
         "broken": {name: describe(error) for name, error in repository.broken.items()},
     }
+
+
+def _outcome_document(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "stacks": list(outcome.unit.stacks),
+        "status": "written" if outcome.error is None else "failed",
+        "error": None if outcome.error is None else describe(outcome.error),
+        "upgrades": [
+            {**_name(one.row), "from": _text(one.row.current), "to": str(one.target)}
+            for one in outcome.unit.upgrades
+        ],
+        "files": [str(path) for path in outcome.unit.edits],
+    }
+
+
+def _name(row: UpgradeRow) -> dict[str, Any]:
+    return {"stack": row.stack, "kind": row.requirement.kind.value, "name": row.requirement.name}
 
 
 def show_report(
@@ -132,9 +124,7 @@ def show_written(
 
 def _row_document(row: UpgradeRow) -> dict[str, Any]:
     return {
-        "stack": row.stack,
-        "kind": row.requirement.kind.value,
-        "name": row.requirement.name,
+        **_name(row),
         "constraints": [
             {
                 "text": place.declaration.constraint,
