@@ -56,9 +56,9 @@ def own_registry(registries: Registries) -> str:
 
 
 def init(repo: StackRepo, stack: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Let OpenTofu judge what was written: it may not change the lock file."""
+    """Let OpenTofu judge what was written; where it would write another lock file, it does."""
     return subprocess.run(
-        [real_engine(Flavour.TOFU).path, "init", "-no-color", "-backend=false", "-lockfile=readonly"],
+        [real_engine(Flavour.TOFU).path, "init", "-no-color", "-backend=false"],
         cwd=repo.root / "stacks" / stack,
         env={
             **repo.env,

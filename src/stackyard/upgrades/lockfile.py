@@ -16,13 +16,22 @@ if TYPE_CHECKING:
 
     from stackyard.upgrades.constraints import Constraint, Term
 
-__all__ = ["LockEntry", "describe_constraints", "read_lock", "replace_entries"]
+__all__ = ["LockEntry", "describe_constraints", "is_whole", "read_lock", "replace_entries"]
 
 _HEADER = b"""\
 # This file is maintained automatically by "tofu init".
 # Manual edits may be lost in future updates.
 """
-_PRIORITY = tuple(Operator)
+# The order of terms with the same version, as OpenTofu 1.12 writes them; of two `~>`, the longer is first.
+_PRIORITY = (
+    Operator.GREATER,
+    Operator.AT_LEAST,
+    Operator.EQUAL,
+    Operator.PESSIMISTIC,
+    Operator.AT_MOST,
+    Operator.LESS,
+    Operator.NOT_EQUAL,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +54,13 @@ def read_lock(data: bytes) -> dict[str, LockEntry]:
     return {address: entry for address, (entry, _) in _entries(data).items()}
 
 
+def is_whole(data: bytes) -> bool:
+    """Return whether every part of a file can be read, so that none is lost when it is written again."""
+    root = parse_tree(data)
+    blocks = [labels for kind, labels, _ in list_blocks(root) if kind == "provider"]
+    return not root.has_error and len(_entries(data)) == len(blocks) == len(list(list_blocks(root)))
+
+
 def replace_entries(data: bytes | None, entries: Mapping[str, LockEntry]) -> bytes:
     """Return a lock file with some entries replaced or added, in the order of their addresses.
 
@@ -63,7 +79,7 @@ def replace_entries(data: bytes | None, entries: Mapping[str, LockEntry]) -> byt
 def describe_constraints(found: Iterable[Constraint]) -> str:
     """Return constraints in the form that the engine writes: each term once, sorted by version."""
     terms = {(term.operator, _spell(term)): term for one in found for term in one.terms}
-    ordered = sorted(terms.values(), key=lambda one: (one.version, _PRIORITY.index(one.operator)))
+    ordered = sorted(terms.values(), key=lambda one: (one.version, _PRIORITY.index(one.operator), -one.width))
     words = (
         f"{'' if one.operator is Operator.EQUAL else f'{one.operator} '}{_spell(one)}" for one in ordered
     )

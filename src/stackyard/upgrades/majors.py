@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["MajorGate", "open_gate"]
 
 Key = tuple[str, str]
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class MajorGate:
         users = self.users.get(key, ())
         if not users:
             return "it is critical, and no stack with `critical: false` uses this to try the version first"
-        listed = ", ".join(f"stack:{one}" for one in users)
+        listed = " or ".join(f"stack:{one}" for one in users[:_MOST_NAMED])
         return f"it is critical, and waits until {listed} was applied with {_words(line)}"
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from stackyard.upgrades.report import UpgradeRow
     from stackyard.upgrades.requirements import Place
 
-__all__ = ["Held", "Upgrade", "WritePlan", "WriteUnit", "plan_writes"]
+__all__ = ["Held", "Upgrade", "WritePlan", "WriteUnit", "name_stacks", "plan_writes"]
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,13 @@ class WritePlan:
 
     units: tuple[WriteUnit, ...]
     held: tuple[Held, ...]
+
+
+def name_stacks(names: Iterable[str]) -> str:
+    """Return the names of stacks for a sentence; of many, the first ones."""
+    ordered = sorted(names)
+    shown = ", ".join(f"stack:{one}" for one in ordered[:_MOST_NAMED])
+    return shown if len(ordered) <= _MOST_NAMED else f"{shown} and {len(ordered) - _MOST_NAMED} more"
 
 
 def plan_writes(
@@ -169,8 +178,7 @@ class _Planner:
             return f"{shown} does not allow it, and only `~>` is raised"
         others = self.callers.get(place.folder, set()) - {row.stack for row in self.rows}
         if others and not constraint.allows(version):
-            listed = ", ".join(f"stack:{one}" for one in sorted(others))
-            return f"{shown} also holds for {listed}: select all of them"
+            return f"{shown} also holds for {name_stacks(others)}: select all of them"
         if others:
             return ""
         if place.declaration.span is None:

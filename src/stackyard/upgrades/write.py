@@ -18,8 +18,9 @@ from stackyard.sources.stacks.kinds import LOCK_FILE, is_code
 from stackyard.upgrades.addresses import DEFAULT_HOSTS, ProviderAddress, parse_provider
 from stackyard.upgrades.constraints import Constraint, ConstraintError, parse_constraint
 from stackyard.upgrades.declarations import DeclarationKind, apply_edits, read_declarations
-from stackyard.upgrades.lockfile import LockEntry, describe_constraints, replace_entries
+from stackyard.upgrades.lockfile import LockEntry, describe_constraints, is_whole, replace_entries
 from stackyard.upgrades.locking import NotLockedError, make_workdir
+from stackyard.upgrades.plan_writes import name_stacks
 from stackyard.upgrades.requirements import list_requirements
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ async def write_units(
     turns = asyncio.Semaphore(parallel)
 
     async def write(unit: WriteUnit) -> Outcome:
-        names = ", ".join(unit.stacks)
+        names = name_stacks(unit.stacks)
         async with turns:
             try:
                 with events.step(emit, f"upgrade {names}", f"Upgrading {names}"):
@@ -125,6 +126,8 @@ class _Writer:
 
     async def make_lock(self, stack: Stack, upgrades: list[Upgrade], before: bytes | None) -> bytes | None:
         """Return the new lock file, None where none of its providers changes."""
+        if before is not None and not is_whole(before):
+            raise NotLockedError(f"{stack.folder / LOCK_FILE} is not valid: OpenTofu cannot read it.")
         engine = self.engines[stack.name]
         called = await self.read_called_modules(stack, engine, upgrades)
         entries: dict[str, LockEntry] = {}

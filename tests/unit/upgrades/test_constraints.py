@@ -12,6 +12,7 @@ from tests.support.engine import real_engine
 
 from stackyard.engine.version import Flavour, Version
 from stackyard.upgrades.constraints import ConstraintError, parse_constraint
+from stackyard.upgrades.lockfile import describe_constraints
 from stackyard.upgrades.versions import find_newer, is_major_step, newest, parse_versions
 
 PUBLISHED = (
@@ -39,6 +40,12 @@ VALID = (
     ">= 1.0.0-alpha",
     "< 1.0.0, >= 0.8.1",
     "~> 3.0",
+    ">= 1.0, ~> 1.0, != 1.0.0, > 0.9.1, < 2, <= 2.0, ~> 1.0, ~> 1.0.0",
+    "!= 1.0.0, >= 1.0.0",
+    "= 1.2.0, >= 1.2.0, <= 1.2.0, ~> 1.2.0, ~> 1.2",
+    "!= 1.2.0, > 1.2.0, >= 1.2.0, ~> 1.2.0, ~> 1.2",
+    "!= 1.2.0, < 1.2.0, <= 1.2.0",
+    "~> 1.0, != 1.3.0-beta1, >= 1.0.0-alpha",
 )
 INVALID = ("1.*", "v1.0.0", "", " ", ">= 1.0 < 2.0", "=> 1.0", "1.0.0.0", "1.0.0,", ">v1.0", "1.0.x", "^1.0")
 
@@ -86,6 +93,8 @@ def test_the_newest_allowed_version_is_the_one_that_opentofu_selects(tmp_path: P
         if allowed is not None:
             block = lock.partition(f'"versions.test/acme/p{number}"')[2]
             assert block.partition('version     = "')[2].partition('"')[0] == str(allowed), VALID[number]
+            described = describe_constraints([parse_constraint(VALID[number])])
+            assert block.partition('constraints = "')[2].partition('"')[0] == described
     refused = init(engine.path, tmp_path / "none", tmp_path)
     assert refused.returncode != 0
     assert " ".join(refused.stdout.split()).count("no available releases match") == 3

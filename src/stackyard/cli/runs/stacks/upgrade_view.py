@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import describe
 from stackyard.base.visible import on_one_line
 from stackyard.cli.commands.stack.words import show_broken
+from stackyard.upgrades.plan_writes import name_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,7 @@ def show_written(
             words = f"{_label(one.row)}: {was} -> {one.target}"
             writer.line(words if outcome.error is None else f"{words}: not written")
         if outcome.error is not None:
-            names = ", ".join(f"stack:{one}" for one in outcome.unit.stacks)
+            names = name_stacks(outcome.unit.stacks)
             writer.line(f"{names}: failed, and is as it was: {outcome.error.detail}", style="red")
             for found in outcome.error.diagnostics:
                 writer.line(f"  {found.kind.summary}: {found.detail}", style="red")
