@@ -26,6 +26,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ("provider", "engine", "state"),
     ("guard", "inventory", "policy"),
     ("path", "recipes"),
+    ("upgrades",),
     ("controller",),
     ("operator", "scenario"),
     ("cli", "testing", "lab"),

@@ -52,6 +52,11 @@ _LATER = {
         name="state",
         help="Change the state of a stack by a proposal that a second person approves.",
     ),
+    "upgrade": LazyCommand(
+        module="stackyard.cli.commands.stack.upgrade",
+        name="upgrade",
+        help="Report newer versions of providers and modules, or write them into code and lock files.",
+    ),
     "why": LazyCommand(
         module="stackyard.cli.commands.stack.why",
         name="why",
@@ -77,4 +82,5 @@ def stack() -> None:
     stackyard stack why onprem/server_a        why a change selects a stack
     stackyard stack show onprem/server_a       backend, modules, files that it reads
     stackyard stack graph --format mermaid     the order, as a picture
+    stackyard stack upgrade                    newer versions of providers and modules
     """  # noqa: D301 - click reads the control character

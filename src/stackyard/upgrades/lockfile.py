@@ -1,0 +1,121 @@
+"""The dependency lock file (`.terraform.lock.hcl`): read, and entries replaced as the engine writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.base.documents.hcltree import parse_tree
+from stackyard.engine.version import Version
+from stackyard.sources.stacks.hcl_expressions import convert
+from stackyard.upgrades.constraints import Operator
+from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stackyard.upgrades.constraints import Constraint, Term
+
+__all__ = ["LockEntry", "describe_constraints", "is_whole", "read_lock", "replace_entries"]
+
+_HEADER = b"""\
+# This file is maintained automatically by "tofu init".
+# Manual edits may be lost in future updates.
+"""
+# The order of terms with the same version, as OpenTofu 1.12 writes them; of two `~>`, the longer is first.
+_PRIORITY = (
+    Operator.GREATER,
+    Operator.AT_LEAST,
+    Operator.EQUAL,
+    Operator.PESSIMISTIC,
+    Operator.AT_MOST,
+    Operator.LESS,
+    Operator.NOT_EQUAL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockEntry:
+    """What the file says of one provider.
+
+    Attributes:
+        version: The version that is used.
+        constraints: What the code asked for.
+        hashes: Checksums of its packages.
+    """
+
+    version: Version
+    constraints: str = ""
+    hashes: tuple[str, ...] = ()
+
+
+def read_lock(data: bytes) -> dict[str, LockEntry]:
+    """Return the entries by address; one that cannot be read is left out."""
+    return {address: entry for address, (entry, _) in _entries(data).items()}
+
+
+def is_whole(data: bytes) -> bool:
+    """Return whether every part of a file can be read, so that none is lost when it is written again."""
+    root = parse_tree(data)
+    blocks = [labels for kind, labels, _ in list_blocks(root) if kind == "provider"]
+    return not root.has_error and len(_entries(data)) == len(blocks) == len(list(list_blocks(root)))
+
+
+def replace_entries(data: bytes | None, entries: Mapping[str, LockEntry]) -> bytes:
+    """Return a lock file with some entries replaced or added, in the order of their addresses.
+
+    Args:
+        data: The file; None where there is none.
+        entries: The new entries by address.
+    """
+    known = _entries(data or b"")
+    texts = {address: (data or b"")[slice(*span)] for address, (_, span) in known.items()}
+    texts |= {address: _write(address, entry) for address, entry in entries.items()}
+    start = min((span[0] for _, span in known.values()), default=None)
+    header = _HEADER if data is None or start is None else data[:start].rstrip() + b"\n"
+    return header.lstrip(b"\n") + b"".join(b"\n" + texts[address] + b"\n" for address in sorted(texts))
+
+
+def describe_constraints(found: Iterable[Constraint]) -> str:
+    """Return constraints in the form that the engine writes: each term once, sorted by version."""
+    terms = {(term.operator, _spell(term)): term for one in found for term in one.terms}
+    ordered = sorted(terms.values(), key=lambda one: (one.version, _PRIORITY.index(one.operator), -one.width))
+    words = (
+        f"{'' if one.operator is Operator.EQUAL else f'{one.operator} '}{_spell(one)}" for one in ordered
+    )
+    return ", ".join(dict.fromkeys(words))
+
+
+def _spell(term: Term) -> str:
+    if term.operator is Operator.PESSIMISTIC and term.width < 3 and not term.version.prerelease:
+        return f"{term.version.major}.{term.version.minor}"
+    return str(term.version)
+
+
+def _entries(data: bytes) -> dict[str, tuple[LockEntry, tuple[int, int]]]:
+    found = {}
+    for kind, labels, block in list_blocks(parse_tree(data)):
+        values = {name: convert(value) for name, value in list_attributes(block)}
+        version, constraints, hashes = (values.get(key) for key in ("version", "constraints", "hashes"))
+        if kind != "provider" or len(labels) != 1 or not isinstance(version, str):
+            continue
+        try:
+            parsed = Version.parse(version)
+        except ValueError:
+            continue
+        listed = hashes[1:] if isinstance(hashes, list) and hashes[:1] == ["l"] else []
+        entry = LockEntry(
+            version=parsed,
+            constraints=constraints if isinstance(constraints, str) else "",
+            hashes=tuple(one for one in listed if isinstance(one, str)),
+        )
+        found[labels[0]] = (entry, (block.start_byte, block.end_byte))
+    return found
+
+
+def _write(address: str, entry: LockEntry) -> bytes:
+    gap = "     " if entry.constraints else " "
+    lines = [f'provider "{address}" {{', f'  version{gap}= "{entry.version}"']
+    lines += [f'  constraints = "{entry.constraints}"'] if entry.constraints else []
+    lines += ["  hashes = [", *(f'    "{one}",' for one in sorted(entry.hashes)), "  ]", "}"]
+    return "\n".join(lines).encode()
