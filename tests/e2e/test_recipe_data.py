@@ -204,6 +204,29 @@ network_defaults  = { gateway = "192.168.0.1", cidr_mask = 24 }
 """
 
 
+_MOVED = """\
+resources = {
+  web = {
+    type      = "vm"
+    node_name = "pve1"
+    tags      = ["web"]
+    vm_config = { cpu_cores = 2, disk_size = 9 }
+    nodes     = { w1 = { vm_id = 201, vm_config = { ipv4_address = "192.168.0.21/24" } } }
+  }
+  dns = {
+    type      = "lxc"
+    node_name = "pve1"
+    lxc_config = {
+      template_url = "http://download.proxmox.com/images/system/debian-13-standard_13.1-2_amd64.tar.zst"
+      memory_size  = 256
+      disk_size    = 3
+    }
+    nodes = { d1 = { vm_id = 202 } }
+  }
+}
+"""
+
+
 def test_the_older_form_is_checked_by_its_own_names(repo: StackRepo) -> None:
     data = _OLD.replace(
         '"small"\n    tags                 = ["web"]', '"huge"\n    tags                 = ["web"]'
@@ -230,6 +253,9 @@ def test_the_older_form_makes_the_same_guests(repo: StackRepo, running: lab.Runn
     assert configs["w1"]["cores"] == 2
     assert "size=3G" in configs["d1"]["rootfs"]
     assert "o1" not in configs
+    # The same guests in the newer form are the same resources.
+    _write(repo, _MOVED)
+    repo.run("plan", _TARGET, "--detailed-exitcode")
 
 
 _INHERITED = """\
