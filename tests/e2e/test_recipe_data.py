@@ -47,7 +47,7 @@ def _write(repo: StackRepo, data: str) -> None:
     repo.commit("data")
 
 
-def _configs(running: lab.Running) -> dict[str, dict[str, str]]:
+def _configs(running: lab.Running) -> dict[str, dict[str, Any]]:
     found = (one["config"] for one in lab_table(running, "guests").values())
     return {str(config.get("name") or config.get("hostname")): config for config in found}
 
