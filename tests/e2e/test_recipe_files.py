@@ -272,10 +272,21 @@ REFUSED = {
             'kubernetes_version is "latest"',
         ),
     ),
+    "flux-repository": (
+        "stacks/flux",
+        """
+        kubernetes = { host = "h", cluster_ca_certificate = "a", client_certificate = "c", client_key = "k" }
+        git_url    = "ssh://git@example.org/home/cluster.git"
+        git_token  = ""
+        path       = "clusters/prod"
+        age_key    = "k"
+        """,
+        ('git_url is "ssh://git@example.org/home/cluster.git"', "git_token is empty"),
+    ),
     "flux-without-a-key": (
         "modules/flux_bootstrap",
-        'path = "clusters/prod"\nage_key = ""\n',
-        ("age_key holds no private age key",),
+        'path = "clusters/prod"\nage_key = ""\nage_key_revision = 0\n',
+        ("age_key holds no private age key", "age_key_revision is 0"),
     ),
     "flux-with-a-public-key": (
         "modules/flux_bootstrap",

@@ -1,5 +1,5 @@
 terraform {
-  required_version = ">= 1.10"
+  required_version = ">= 1.11"
 
   required_providers {
     flux = {
@@ -30,7 +30,11 @@ provider "flux" {
   git = {
     url    = var.git_url
     branch = var.git_branch
-    http   = startswith(var.git_url, "https://") ? { username = "git", password = var.git_token } : null
-    ssh    = startswith(var.git_url, "ssh://") ? { username = "git", private_key = var.git_private_key } : null
+    # For ssh://, have `ssh = { username = "git", private_key = var.git_private_key }` in place of it: the
+    # provider refuses both, and one that is chosen by an expression.
+    http = {
+      username = var.git_username
+      password = var.git_token
+    }
   }
 }

@@ -10,12 +10,12 @@ variable "kubernetes" {
 }
 
 variable "git_url" {
-  description = "The repository that Flux follows: https://… with git_token, or ssh://… with git_private_key."
+  description = "The repository that Flux follows, as https://…"
   type        = string
 
   validation {
-    condition     = startswith(var.git_url, "https://") || startswith(var.git_url, "ssh://")
-    error_message = "git_url is \"${var.git_url}\", which begins with neither https:// nor ssh://."
+    condition     = startswith(var.git_url, "https://")
+    error_message = "git_url is \"${var.git_url}\", which does not begin with https://. For ssh://, change providers.tf."
   }
 }
 
@@ -25,27 +25,20 @@ variable "git_branch" {
   default     = "main"
 }
 
-variable "git_token" {
-  description = "A token that may push to the repository, in secrets.tfvars; for https://…"
+variable "git_username" {
+  description = "The user that the token belongs to; most services take any name."
   type        = string
-  default     = null
-  sensitive   = true
-
-  validation {
-    condition     = startswith(var.git_url, "https://") ? try(length(var.git_token) > 0, false) : true
-    error_message = "git_token is missing: git_url begins with https://."
-  }
+  default     = "git"
 }
 
-variable "git_private_key" {
-  description = "A private SSH key that may push to the repository, in secrets.tfvars; for ssh://…"
+variable "git_token" {
+  description = "A token that may push to the repository, in secrets.tfvars."
   type        = string
-  default     = null
   sensitive   = true
 
   validation {
-    condition     = startswith(var.git_url, "ssh://") ? try(length(var.git_private_key) > 0, false) : true
-    error_message = "git_private_key is missing: git_url begins with ssh://."
+    condition     = length(var.git_token) > 0
+    error_message = "git_token is empty: Flux could not push its manifests."
   }
 }
 
@@ -58,4 +51,10 @@ variable "age_key" {
   description = "The private age key, in secrets.tfvars. Without it, the plan fails."
   type        = string
   sensitive   = true
+}
+
+variable "age_key_revision" {
+  description = "A number to raise with each new age key: OpenTofu does not keep the key, so it cannot compare it."
+  type        = number
+  default     = 1
 }
