@@ -146,5 +146,10 @@ def test_the_hook_is_left_out_when_asked_and_outside_of_git(repo: StackRepo, tmp
     inside = repo.json("init", "site", "--no-hook")
     assert inside["hook"] is None
     assert repo.json("init", "other")["hook"] == str(repo.root / ".git/hooks/pre-commit")
+    hooks = tmp_path / "hooks for all"
+    (tmp_path / "home/.gitconfig").write_text(f'[core]\n\thooksPath = "{hooks}"\n')
+    ended = repo.run("stack", "new", "c", "--from", "empty")
+    assert f"share the hooks in {hooks}" in ended.stdout
+    assert not hooks.exists()
     refused = repo.run("stack", "new", "b", "--from", "empty", "--copy-secrets", status=64)
     assert "--copy-secrets" in refused.stderr

@@ -52,8 +52,12 @@ async def install_secrets_hook(folder: Path) -> HookOutcome:
         folder: A folder of the repository.
     """
     try:
-        if await find_repository(folder) is None:
+        repository = await find_repository(folder)
+        if repository is None:
             return HookOutcome(reason=f"{folder} is not in a git repository.")
+        if await repository.has_shared_hooks():
+            # A hook there would check every repository, which the user did not ask for.
+            return HookOutcome(reason=f"all of your repositories share the hooks in {repository.hooks}.")
         hook = await install_check(folder, HOOK_CHECK)
     except StackyardError as err:
         return HookOutcome(reason=err.detail)

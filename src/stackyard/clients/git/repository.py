@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["GitError", "IndexEntry", "Repository", "find_repository", "require_repository"]
 
 _REGULAR_FILES = ("100644", "100755")
+_SHARED_SCOPES = ("global", "system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,16 @@ class Repository:
         return await self._list_files(
             ("ls-files", "-z", "--others", "--ignored", "--exclude-standard"), paths
         )
+
+    async def has_shared_hooks(self) -> bool:
+        """Return whether the folder of hooks is that of all repositories of the user or the machine."""
+        asked = ("config", "--show-scope", "--get", "core.hooksPath")
+        try:
+            said = await run_git(git_command(asked, self.root, for_hook=True, with_hooks_path=True))
+        except GitError:
+            # It is not set, or git is too old to say where.
+            return False
+        return said.partition("\t")[0] in _SHARED_SCOPES
 
     async def list_marked(self, paths: Iterable[str], attribute: str) -> frozenset[str]:
         """Return those of some files of the index for which `.gitattributes` sets an attribute."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.cli.secrets_hook import HookOutcome
     from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.recipes.module_files import NeededModule
     from stackyard.recipes.new_stack import NewStack
 
 __all__ = ["new"]
@@ -80,27 +81,40 @@ async def _make(
 
 
 def _document(made: NewStack, hook: HookOutcome, found: Diagnostics) -> dict[str, Any]:
-    place, secrets, lock = made.place, made.secrets, made.lock
+    place = made.place
     return {
         "stack": place.name,
         "target": f"stack:{place.name}",
         "path": place.path,
         "from": made.origin,
         "files": list(made.files),
-        "modules": [
-            {
-                "name": one.name,
-                "path": f"{place.modules}/{one.name}",
-                "status": one.status.value,
-                "changed": list(one.changed),
-            }
-            for one in made.modules
-        ],
+        "modules": [_module_document(place.modules, one) for one in made.modules],
+        **_settings_document(made),
+        "ignored": list(made.ignored),
+        "renamed": [str(one) for one in made.renamed],
+        "hook": None if hook.path is None else str(hook.path),
+        "notes": list(made.notes),
+        "findings": [one.document() for one in found],
+    }
+
+
+def _module_document(folder: str, module: NeededModule) -> dict[str, Any]:
+    return {
+        "name": module.name,
+        "path": f"{folder}/{module.name}",
+        "status": module.status.value,
+        "changed": list(module.changed),
+    }
+
+
+def _settings_document(made: NewStack) -> dict[str, Any]:
+    backend, secrets, lock = made.backend, made.secrets, made.lock
+    return {
         "backend": {
-            "type": made.backend.type,
-            "key": made.backend.key or None,
-            "like": made.backend.like or None,
-            "reason": made.backend.reason,
+            "type": backend.type,
+            "key": backend.key or None,
+            "like": backend.like or None,
+            "reason": backend.reason,
         },
         "secrets": {
             "files": list(secrets.files),
@@ -115,11 +129,6 @@ def _document(made: NewStack, hook: HookOutcome, found: Diagnostics) -> dict[str
             "missing": list(lock.missing),
             "reason": lock.reason or None,
         },
-        "ignored": list(made.ignored),
-        "renamed": [str(one) for one in made.renamed],
-        "hook": None if hook.path is None else str(hook.path),
-        "notes": list(made.notes),
-        "findings": [one.document() for one in found],
     }
 
 
