@@ -268,10 +268,13 @@ def test_the_tag_of_a_module_in_an_oci_registry_is_raised(tmp_path: Path, regist
     registries.oci_modules["acme/vm"] = ("1.0.0", "1.2.0", "2.0.0")
     call = f'module "vm" {{\n  source = "oci://{registries.host}/acme/vm?tag=1.0.0" # why\n}}\n'
     git = 'module "git" {\n  source = "git::https://git.test/vm.git?ref=v1.0.0"\n}\n'
-    repo = make(tmp_path, registries, {"stacks/a/main.tf": call, "stacks/b/main.tf": git})
+    chosen = 'variable "from" {\n  type = string\n}\nmodule "chosen" {\n  source = var.from\n}\n'
+    files = {"stacks/a/main.tf": call, "stacks/b/main.tf": git, "stacks/c/main.tf": chosen}
+    repo = make(tmp_path, registries, files)
     found = repo.json("stack", "upgrade")
     assert [found["rows"][0][key] for key in ("current", "minor", "major")] == ["1.0.0", "1.2.0", "2.0.0"]
     assert found["rows"][1]["problem"] == "versions are looked up in registries, not for such a source"
+    assert found["rows"][2]["problem"] == "only OpenTofu can compute where the module comes from"
     assert found["unknown"] == 0
     repo.run("stack", "upgrade", "--write")
     assert (repo.root / "stacks/a/main.tf").read_text() == call.replace("1.0.0", "1.2.0")
@@ -350,4 +353,4 @@ def test_wrong_words_are_refused(tmp_path: Path, registries: Registries) -> None
         assert repo.run("stack", "upgrade", *words, status=64).stdout == ""
     broken = tmp_path / "tofurc"
     broken.write_text("provider_installation {\n")
-    assert "E-UPGRADE-CLI-CONFIG" in repo.run("stack", "upgrade", "--json", status=65).stdout
+    assert "E-STACK-CLI-CONFIG" in repo.run("stack", "upgrade", "--json", status=65).stdout

@@ -37,7 +37,7 @@ _OBJECT = re.compile(rb"\b(dev_overrides|services)\s*\{")
 class CliConfigError(InvalidInputError):
     """The settings file of the engine cannot be read."""
 
-    code = "E-UPGRADE-CLI-CONFIG"
+    code = "E-STACK-CLI-CONFIG"
     summary = "The settings file of OpenTofu is not valid"
     default_remedy = "Correct the file, or name another one with STACKYARD_TOFU_CONFIG."
 

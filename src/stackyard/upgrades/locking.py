@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stackyard.upgrades.addresses import ProviderAddress
     from stackyard.upgrades.sources import Offer, ProviderSource
 
-__all__ = ["PLATFORMS", "Locker", "NotLockedError", "make_workdir"]
+__all__ = ["PLATFORMS", "Locker", "StackUpgradeError", "make_workdir"]
 
 # What people run engines on; a provider is locked for those of them that it is there for.
 PLATFORMS = (
@@ -42,11 +42,11 @@ PLATFORMS = (
 _LIMITS = Limits(work_s=1800.0)
 
 
-class NotLockedError(StackyardError):
-    """A new version of a provider cannot be written into the lock file."""
+class StackUpgradeError(StackyardError):
+    """New versions cannot be written into the code and the lock file of a stack; both are as they were."""
 
-    code = "E-UPGRADE-LOCK"
-    summary = "The lock file cannot be updated"
+    code = "E-STACK-UPGRADE"
+    summary = "The stack cannot be upgraded"
     default_remedy = "Correct the cause and run the command again; the files of the stack are as they were."
 
 
@@ -82,7 +82,7 @@ class Locker:
         """Return the checksums of a version.
 
         Raises:
-            NotLockedError: The source of the version does not have it for any platform.
+            StackUpgradeError: The source of the version does not have it for any platform.
             TofuError: The engine cannot lock it.
         """
         key = (engine.flavour, address, version)
@@ -101,17 +101,19 @@ class Locker:
     ) -> tuple[str, ...]:
         source = offer.origin(version)
         if source is None:
-            raise NotLockedError(f"{address} {version} is not in {offer.title}.")
+            raise StackUpgradeError(f"{address} {version} is not in {offer.title}.")
         try:
             has = await source.platforms(address, version)
             wanted = tuple(one for one in self.platforms if one in has)
             if not wanted:
                 asked = ", ".join(self.platforms)
-                raise NotLockedError(f"{source.title(address)} has {address} {version} for none of {asked}.")
+                raise StackUpgradeError(
+                    f"{source.title(address)} has {address} {version} for none of {asked}."
+                )
             async with self._turns:
                 return await _lock_in_folder(engine, address, version, source, wanted)
         except SourceError as err:
-            raise NotLockedError(f"{address} {version} cannot be locked: {err}.") from err
+            raise StackUpgradeError(f"{address} {version} cannot be locked: {err}.") from err
 
 
 async def _lock_in_folder(
@@ -141,5 +143,5 @@ async def _lock_in_folder(
             await tofu.init(workdir)
         locked = read_lock((folder / LOCK_FILE).read_bytes()).get(str(address))
         if locked is None or locked.version != version or not locked.hashes:
-            raise NotLockedError(f"{engine.flavour.label} did not lock {address} {version}.")
+            raise StackUpgradeError(f"{engine.flavour.label} did not lock {address} {version}.")
         return locked.hashes

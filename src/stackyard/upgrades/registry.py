@@ -100,11 +100,9 @@ class Registry:
             raise SourceError(f"{host} names an address that is not valid") from err
 
     async def _get(self, host: str, url: URL) -> Any:
+        # As the engine does, for the services too that the host itself, or the user, names for it.
         token = self.config.tokens.get(host)
-        # A token is for its own host; the service may be another one, as for the engine.
-        is_own = url.host is not None and url.host_port_subcomponent in (host, f"{host}:443")
-        sent = f"Bearer {token}" if token and is_own else None
-        return await self.fetcher.get_json(url, authorization=sent)
+        return await self.fetcher.get_json(url, authorization=f"Bearer {token}" if token else None)
 
 
 def _dicts(value: Any) -> Iterator[dict[str, Any]]:

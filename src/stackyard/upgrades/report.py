@@ -169,7 +169,9 @@ async def _ask(one: Requirement, sources: Sources) -> Offer:
         return await sources.provider(one.address)
     if isinstance(one.address, ModuleAddress):
         return await sources.module(one.address)
-    source = one.places[0].declaration.source or ""
+    source = one.places[0].declaration.source
+    if source is None:
+        raise _NotLookedUpError("only OpenTofu can compute where the module comes from")
     if source.startswith("oci://"):
         return await sources.oci_module(source)
     raise _NotLookedUpError("versions are looked up in registries, not for such a source")

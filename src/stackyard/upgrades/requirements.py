@@ -152,10 +152,11 @@ def list_code_files(reader: CodeReader, folder: str, flavour: Flavour) -> Iterat
 
 def _module(place: Place, host: str) -> list[Requirement]:
     source = place.declaration.source
-    if not source or source.startswith(("./", "../")):
+    if source == "" or (source or "").startswith(("./", "../")):
         return []
-    address = parse_module(source, host)
-    name = source.partition("?")[0] if address is None else address.short
+    address = None if source is None else parse_module(source, host)
+    written = f"module.{place.declaration.name}" if source is None else source.partition("?")[0]
+    name = written if address is None else address.short
     return [Requirement(kind=DeclarationKind.MODULE, name=name, address=address, places=(place,))]
 
 

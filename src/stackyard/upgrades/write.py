@@ -19,7 +19,7 @@ from stackyard.upgrades.addresses import DEFAULT_HOSTS, ProviderAddress, parse_p
 from stackyard.upgrades.constraints import Constraint, ConstraintError, parse_constraint
 from stackyard.upgrades.declarations import DeclarationKind, apply_edits, read_declarations
 from stackyard.upgrades.lockfile import LockEntry, describe_constraints, is_whole, replace_entries
-from stackyard.upgrades.locking import NotLockedError, make_workdir
+from stackyard.upgrades.locking import StackUpgradeError, make_workdir
 from stackyard.upgrades.plan_writes import name_stacks
 from stackyard.upgrades.requirements import list_requirements
 
@@ -127,7 +127,7 @@ class _Writer:
     async def make_lock(self, stack: Stack, upgrades: list[Upgrade], before: bytes | None) -> bytes | None:
         """Return the new lock file, None where none of its providers changes."""
         if before is not None and not is_whole(before):
-            raise NotLockedError(f"{stack.folder / LOCK_FILE} is not valid: OpenTofu cannot read it.")
+            raise StackUpgradeError(f"{stack.folder / LOCK_FILE} is not valid: OpenTofu cannot read it.")
         engine = self.engines[stack.name]
         called = await self.read_called_modules(stack, engine, upgrades)
         entries: dict[str, LockEntry] = {}
@@ -159,7 +159,7 @@ class _Writer:
             if same and one.constraint is not None:
                 found = parse_constraint(one.constraint)
                 if not found.allows(upgrade.target):
-                    raise NotLockedError(f"{place.where} does not allow {upgrade.target}.")
+                    raise StackUpgradeError(f"{place.where} does not allow {upgrade.target}.")
                 return found
         return None
 
@@ -188,7 +188,7 @@ def _read_modules(data_dir: Path, folder: Path, engine: Engine) -> Iterator[_Fou
         listed = parse_json((data_dir / "modules" / "modules.json").read_bytes())["Modules"]
         folders = {(folder / one["Dir"]).resolve() for one in listed if one.get("Key")}
     except (OSError, ValueError, KeyError, TypeError) as err:
-        raise NotLockedError(f"{engine.flavour.label} did not say where it put the modules.") from err
+        raise StackUpgradeError(f"{engine.flavour.label} did not say where it put the modules.") from err
     for inner in folders:
         if not inner.is_relative_to(data_dir.resolve()):
             continue
@@ -220,7 +220,7 @@ def _require_allowed(
         if one.address != address:
             continue
         if not one.constraint.allows(upgrade.target):
-            raise NotLockedError(
+            raise StackUpgradeError(
                 f"The module at {one.where} requires {address} `{one.constraint.text}`, which does not allow "
                 f"{upgrade.target}; {engine.flavour.label} would refuse both together."
             )
@@ -231,7 +231,7 @@ def _edit(path: Path, edits: tuple[Edit, ...]) -> bytes:
     try:
         return apply_edits(_read(path) or b"", edits)
     except ValueError as err:
-        raise NotLockedError(f"{path} was changed while versions were looked up.") from err
+        raise StackUpgradeError(f"{path} was changed while versions were looked up.") from err
 
 
 def _read(path: Path) -> bytes | None:

@@ -24,6 +24,7 @@ __all__ = [
     "applied_commits",
     "find_removed",
     "list_removed",
+    "match_stacks",
     "read_applied",
     "select_stacks",
 ]
@@ -53,11 +54,7 @@ async def select_stacks(
         UsageError: A layer or tag does not exist, or nothing says which stacks.
         GitError: git cannot say what changed.
     """
-    if values.get("base") and not values.get("changed"):
-        raise UsageError("--base says what --changed compares with: give both.")
-    names = [*repository.stacks, *repository.broken]
-    names = [name for name in names if _matches(repository, name, values)]
-    _require_known(repository, values)
+    names = match_stacks(repository, values)
     records = read_applied(store)
     removed = list_removed(repository, records)
     if not values.get("changed"):
@@ -66,6 +63,20 @@ async def select_stacks(
     reasons = {one.name: tuple(map(str, one.reasons)) for one in changed if one.stack is not None}
     chosen = tuple(name for name in names if name in reasons or name in repository.broken)
     return SelectedStacks(names=chosen, reasons=reasons, removed=removed)
+
+
+def match_stacks(repository: StackRepository, values: Mapping[str, Any]) -> list[str]:
+    """Return the stacks that tags and layers select, whatever has changed; the store is not asked.
+
+    Raises:
+        UsageError: A layer or tag does not exist, or the options do not fit together.
+    """
+    if values.get("base") and not values.get("changed"):
+        raise UsageError("--base says what --changed compares with: give both.")
+    names = [*repository.stacks, *repository.broken]
+    names = [name for name in names if _matches(repository, name, values)]
+    _require_known(repository, values)
+    return names
 
 
 def _is_all(values: Mapping[str, Any]) -> bool:

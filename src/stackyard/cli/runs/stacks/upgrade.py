@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events, process
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.stacks.selection import applied_commits, read_applied, select_stacks
+from stackyard.cli.runs.stacks.selection import applied_commits, match_stacks, read_applied, select_stacks
 from stackyard.cli.runs.stacks.upgrade_view import (
     report_document,
     show_report,
@@ -95,8 +95,10 @@ async def _select(values: dict[str, Any]) -> _Selected:
         found = (repository.find(name.removeprefix(f"{KIND}:")).name for name in values["names"])
         names = tuple(sorted(set(found)))
     else:
-        chosen = await select_stacks(repository, store_of(repository), values)
-        names = tuple(sorted(name for name in chosen.names if name in repository.stacks))
+        chosen: Sequence[str] = match_stacks(repository, values)
+        if values["changed"]:
+            chosen = (await select_stacks(repository, store_of(repository), values)).names
+        names = tuple(sorted(name for name in chosen if name in repository.stacks))
     return _Selected(repository=repository, names=names, engines=Engines())
 
 
