@@ -164,6 +164,13 @@ def test_a_local_state_is_changed_whole_and_a_kept_copy_brings_it_back(tmp_path:
     repo.run("stack", "state", "apply", back["id"])
     assert json.loads(path.read_text())["resources"] == json.loads(before)["resources"]
     assert repo.actions(TARGET) == {}
+
+    # What another provider managed before is managed by this one after it.
+    mine = "terraform.io/builtin/terraform"
+    path.write_text(path.read_text().replace(mine, "example.org/old/terraform"))
+    replaced = _change(repo, "replace-provider", "example.org/old/terraform", mine)
+    assert replaced["plan"]["changes"] == []
+    assert replaced["result"] != ""
     # Neither a copy of the state nor its secret is left anywhere.
     assert not list((repo.root / ".stackyard").rglob("state-copy-*"))
     stored = (repo.root / ".stackyard").rglob("*")
@@ -191,6 +198,14 @@ def test_a_merged_file_counts_as_approved_and_an_edited_one_does_not(tmp_path: P
     (repo.root / "change.yaml").write_text(text + "# a comment\n")
     assert "NOT-APPROVED" in repo.run("stack", "state", "apply", "change.yaml", status=1).stderr
     (repo.root / "change.yaml").write_text(text)
+    # A merged one whose operation is not the one that its addresses and its plan show does nothing.
+    forged = text.replace(made["id"], "20200101T000000Z-000000").replace(
+        "  to: module.n\n", "  to: module.z\n"
+    )
+    assert forged.count("module.z") == 1
+    repo.write({"forged.yaml": forged})
+    repo.commit("Forge")
+    assert "E-STATE-CHANGE-RESULT" in repo.run("stack", "state", "apply", "forged.yaml", status=1).stderr
     done = repo.json("stack", "state", "apply", "change.yaml")
     assert done["approval"]["by"] == "branch main"
     assert done["plan_now"]["changes"] == []

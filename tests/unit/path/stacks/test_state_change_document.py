@@ -14,7 +14,7 @@ from tests.support.bombs import alias_bomb, merge_bomb
 
 from stackyard.base.errors import FileError, UsageError
 from stackyard.path.stacks.state_change.approval import SamePersonError, approve
-from stackyard.path.stacks.state_change.content import find_differences
+from stackyard.path.stacks.state_change.content import EncryptedCopyError, find_differences, version_of
 from stackyard.path.stacks.state_change.document import (
     PlanAfter,
     StateChange,
@@ -55,7 +55,7 @@ def test_a_document_is_read_as_it_was_written(tmp_path: Path, name: str) -> None
     [
         lambda said: said.pop("state"),
         lambda said: said.update(extra=1),
-        lambda said: said.update(form="stackyard state change 2"),
+        lambda said: said.update(form="state-change/2"),
         lambda said: said.update(id="../../heads/x"),
         lambda said: said.update(id="20261118T010203Z-abcdef\n"),
         lambda said: said.update(stack=["a"]),
@@ -107,6 +107,12 @@ def test_files_that_are_huge_or_grow_when_read_are_refused(tmp_path: Path) -> No
     for missing in (tmp_path, tmp_path / "none", Path("a\0b")):
         with pytest.raises(FileError):
             read_change_file(missing)
+
+
+def test_a_state_that_the_engine_encrypts_is_refused() -> None:
+    encrypted = orjson.dumps({"serial": 1, "lineage": "l", "meta": {}, "encrypted_data": "AAAA"})
+    with pytest.raises(EncryptedCopyError):
+        version_of(encrypted)
 
 
 def test_every_verb_is_written_and_read_alike() -> None:

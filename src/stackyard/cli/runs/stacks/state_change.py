@@ -21,6 +21,7 @@ from stackyard.path.stacks.state_change.approval import (
     approve,
     find_merged,
     name_person,
+    utc_now,
 )
 from stackyard.path.stacks.state_change.document import read_change_file
 from stackyard.path.stacks.state_change.operation import make_operation
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.cli.session import Session
+    from stackyard.path.stacks.state_change.document import StateChange
     from stackyard.path.stacks.state_change.operation import StateVerb
 
 __all__ = [
@@ -79,6 +81,7 @@ async def run_state_apply(session: Session, values: dict[str, Any]) -> Result:
         records = ChangeRecords(run.settings.store, run.states.objects)
         stored = await asyncio.to_thread(records.get, record.state, record.change.id)
         if stored is not None:
+            _require_same(stored, record.change)
             record = replace(stored, approval=record.approval)
         done = await apply_change(run, record)
         chosen.note({"state_change": record.change.id, "operation": str(record.change.operation)})
@@ -112,7 +115,7 @@ async def _find_approved(command: StackCommand, named: str) -> ChangeRecord:
         return record
     branch = await find_merged(path, data, command.source.repository.tree)
     change = record.change
-    merged = Approval(by=f"branch {branch}", at=change.proposed_at, document=change.digest)
+    merged = Approval(by=f"branch {branch}", at=utc_now(), document=change.digest)
     return replace(record, approval=merged)
 
 
@@ -129,9 +132,14 @@ def _read_file(command: StackCommand, path: Path) -> tuple[ChangeRecord, bytes]:
     state = make_target(name, workspace).state_name
     with _open(command) as records:
         stored = records.get(state, change.id)
-    if stored is not None and stored.change != change:
-        raise OtherDocumentError(f"The store has another change {change.id} of stack:{change.stack}.")
+    if stored is not None:
+        _require_same(stored, change)
     return stored or ChangeRecord(change=change, state=state), data
+
+
+def _require_same(stored: ChangeRecord, change: StateChange) -> None:
+    if stored.change != change:
+        raise OtherDocumentError(f"The store has another change {change.id} of stack:{change.stack}.")
 
 
 def run_state_approve(session: Session, named: str, *, is_alone: bool) -> Result:

@@ -1,8 +1,9 @@
 """A private copy of the state of a stack, and a run whose engine works on that copy and never on the state.
 
-A local state is replaced by an option of the engine (`-state`). For any other backend the engine gets a work
-folder of its own whose record names a local file as the backend. Before anything is changed, the engine has
-to show that it reads the copy: the copy has a lineage that no other state has.
+The verbs on the state take the copy by an option of the engine (`-state`), and so does the plan of a local
+state. For any other backend the engine gets a work folder of its own whose record names a local file as the
+backend. Before anything is changed, the engine has to show that it reads the copy: the copy has a lineage
+that no other state has.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class CopiedState:
     Attributes:
         run: A run whose engine works on the copy.
         path: The copy.
-        option: The option that leads the engine to it; None where its work folder does.
+        is_redirected: Whether the work folder of the engine leads to it.
         token: The lineage of the copy.
         lineage: The lineage of the state.
         serial: The serial of the state.
@@ -53,7 +54,7 @@ class CopiedState:
 
     run: StackRun
     path: Path
-    option: Path | None
+    is_redirected: bool
     token: str
     lineage: str
     serial: int
@@ -100,7 +101,7 @@ async def open_copy(run: StackRun, data: bytes | None) -> AsyncIterator[CopiedSt
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=above) as folder:
         copy = _make_copy(run, Path(folder), token, lineage, serial)
         copy.write(data)
-        if copy.option is None:
+        if copy.is_redirected:
             pulled = await statefile.state_pull(copy.run.workdir)
             if pulled is None or pulled.lineage != token:
                 raise EngineBrokenError(
@@ -111,9 +112,9 @@ async def open_copy(run: StackRun, data: bytes | None) -> AsyncIterator[CopiedSt
 
 def _make_copy(run: StackRun, folder: Path, token: str, lineage: str, serial: int) -> CopiedState:
     resolved, workdir = run.resolved, run.workdir
-    path, option, arguments = folder / "copy.tfstate", None, resolved.arguments
-    if resolved.backend.kind is BackendKind.LOCAL:
-        option = path
+    path, arguments = folder / "copy.tfstate", resolved.arguments
+    is_redirected = resolved.backend.kind is not BackendKind.LOCAL
+    if not is_redirected:
         arguments = replace(arguments, words=(*arguments.words, f"-state={path}"))
     else:
         data_dir = folder / "data"
@@ -125,7 +126,9 @@ def _make_copy(run: StackRun, folder: Path, token: str, lineage: str, serial: in
     backend = Backend(kind=BackendKind.LOCAL, type="local", label="a copy of the state", path=path)
     copied = replace(resolved, backend=backend, arguments=arguments)
     own = replace(run, resolved=copied, workdir=workdir, lock=None)
-    return CopiedState(run=own, path=path, option=option, token=token, lineage=lineage, serial=serial)
+    return CopiedState(
+        run=own, path=path, is_redirected=is_redirected, token=token, lineage=lineage, serial=serial
+    )
 
 
 def _redirect(original: Path, data_dir: Path, path: Path, workspaces: Path) -> None:

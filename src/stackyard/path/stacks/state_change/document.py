@@ -37,7 +37,7 @@ __all__ = [
     "read_change_file",
 ]
 
-FORM = "stackyard state change 1"
+FORM = "state-change/1"
 ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _DIGEST = re.compile(r"[0-9a-f]{64}|")
 _COUNTED = {

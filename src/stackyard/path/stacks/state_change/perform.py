@@ -80,15 +80,15 @@ async def _perform(copy: CopiedState, operation: StateOperation) -> None:
     workdir, words = copy.run.workdir, operation.words
     match operation.verb:
         case StateVerb.MOVE:
-            await statefile.state_mv(workdir, *words, file=copy.option)
+            await statefile.state_mv(workdir, *words, file=copy.path)
         case StateVerb.REMOVE:
-            await statefile.state_rm(workdir, words, file=copy.option)
+            await statefile.state_rm(workdir, words, file=copy.path)
         case StateVerb.PROVIDER:
-            await statefile.replace_provider(workdir, *words, file=copy.option)
+            await statefile.replace_provider(workdir, *words, file=copy.path)
         case StateVerb.IMPORT:
             if copy.run.served is not None:
                 copy.run.served.begin()
-            await statefile.import_resource(workdir, *words, file=copy.option)
+            await statefile.import_resource(workdir, *words, file=copy.path)
 
 
 def _read_version(run: StackRun, version: str) -> bytes:
