@@ -105,6 +105,7 @@ def test_disks_mount_points_and_static_addresses_are_applied_and_unchanged(
         repo = make_recipe_repo(tmp_path / "repo", running, _MORE)
         options = _use_bpg(repo) if provider == "bpg" else ()
         planned = repo.run("plan", _TARGET, *options).stdout
+        repo.commit("the lock file, which bpg has")
         repo.run("apply", _TARGET, *options)
         repo.run("plan", _TARGET, "--detailed-exitcode", *options)
         configs = {int(key): one["config"] for key, one in lab_table(running, "guests").items()}
