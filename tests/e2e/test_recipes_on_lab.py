@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.support.engine import real_engine
+from tests.support.import_seed import SEED
 from tests.support.path import mirror_of
 from tests.support.provider import bpg_binary, lab_table, require_bpg
 from tests.support.proxmox_recipe import STACK, make_recipe_repo
@@ -49,6 +51,7 @@ resources = {
     nodes = {
       nas = { vm_id = 603, lxc_config = { ipv4_address = "10.0.0.7/24" } }
       priv = { vm_id = 604, started = false, lxc_config = { unprivileged = false } }
+      old  = { vm_id = 605, lxc_config = { template_file_id = "local:vztmpl/debian-12.tar.zst" } }
     }
   }
 }
@@ -97,12 +100,16 @@ def test_the_recipe_does_the_same_with_bpg(tmp_path: Path) -> None:
 def test_disks_mount_points_and_static_addresses_are_applied_and_unchanged(
     provider: str, tmp_path: Path
 ) -> None:
-    with lab.running() as running:
+    # The seed has a template that nothing downloads.
+    with lab.running(seed=replace(SEED, nodes=("pve1",), calls=())) as running:
         repo = make_recipe_repo(tmp_path / "repo", running, _MORE)
         options = _use_bpg(repo) if provider == "bpg" else ()
+        planned = repo.run("plan", _TARGET, *options).stdout
+        repo.commit("the lock file, which bpg has")
         repo.run("apply", _TARGET, *options)
         repo.run("plan", _TARGET, "--detailed-exitcode", *options)
         configs = {int(key): one["config"] for key, one in lab_table(running, "guests").items()}
+    assert "2 GiB on local-lvm from debian-12.tar.zst" in planned
     assert "size=2G" in configs[601]["scsi2"]
     assert "ip=10.0.0.6/24" in configs[601]["ipconfig0"]
     assert "tag=20" in configs[601]["net0"]

@@ -24,6 +24,15 @@ locals {
       try({ for name, value in one.app.lxc_config : name => value if one.app.type == "lxc" }, {}),
       try({ for name, value in one.node.vm_config : name => value if one.app.type == "vm" && value != null }, {}),
       try({ for name, value in one.node.lxc_config : name => value if one.app.type == "lxc" && value != null }, {}),
+      # A host that names a template or an image in one way takes back the other way of its application.
+      try({
+        for name in ["template_file_id", "template_url"] : name => one.node.lxc_config[name]
+        if one.app.type == "lxc" && (one.node.lxc_config.template_file_id != null || one.node.lxc_config.template_url != null)
+      }, {}),
+      try({
+        for name in ["image_file_id"] : name => one.node.vm_config[name]
+        if one.app.type == "vm" && (one.node.vm_config.os_type != null || one.node.vm_config.os_version != null)
+      }, {}),
       {
         at              = one.at
         app_key         = one.key
