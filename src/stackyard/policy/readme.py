@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 INPUTS, OUTPUTS = "inputs", "outputs"
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-_RULER = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
+_DASHES = re.compile(r":?-+:?")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _TITLES = (
     (OUTPUTS, re.compile(r"\boutputs?\b", re.I)),
@@ -91,15 +91,22 @@ def find_tables(text: str) -> list[ReadmeTable]:
         if mark is not None and (not fence or line.strip().startswith(fence)):
             fence = "" if fence else mark[1]
         elif not fence:
-            title = _HEADING.match(line)
-            if title is not None:
-                heading = title[2]
-            elif "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _RULER.match(lines[at + 1]):
+            if _HEADING.match(line):
+                heading = line.strip(" \t#")
+            elif "|" in line and at + 1 < len(lines) and _is_ruler(lines[at + 1]):
                 table = _read_table(lines, at, heading)
                 at = table.end - 1
                 found += [table] if table.kind else []
         at += 1
     return found
+
+
+def _is_ruler(line: str) -> bool:
+    """Return whether a line is the one below the titles of a table: dashes between bars."""
+    if "|" not in line:
+        return False
+    cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+    return all(_DASHES.fullmatch(cell.strip()) for cell in cells)
 
 
 def _read_table(lines: list[str], at: int, heading: str) -> ReadmeTable:

@@ -80,7 +80,8 @@ def _fits(version: tuple[Numbers, str], term: Term) -> bool:
     # A version before a release comes before it.
     here, there = (numbers, not suffix), (wanted, not term.suffix)
     if term.operator == PIN:
-        fixed = max(len(term.numbers) - 1, 0)
+        # `~> 2` of a provider is `~> 2.0`.
+        fixed = max(len(term.numbers) - 1, 1)
         return here >= there and numbers[:fixed] == wanted[:fixed]
     return {
         "=": here == there,

@@ -145,6 +145,12 @@ def test_pins_keep_comments_and_alignment() -> None:
     )
 
 
+def test_a_readme_of_odd_lines_takes_no_time() -> None:
+    lines = ("|" + " " * 100_000, "#" + " " * 100_000 + "x", "| a |", " " * 100_000 + "|", "-|" * 50_000)
+    text = "\n".join(lines)
+    assert edit_readme(text, interface(set(), set())) == text
+
+
 versions = st.builds(
     lambda parts: ".".join(map(str, parts)), st.lists(st.integers(0, 30), min_size=1, max_size=3)
 )
