@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import http.server
+import json
 import shutil
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.engine import real_engine
@@ -147,3 +154,73 @@ def test_the_machines_of_a_cluster_are_made_on_a_lab_before_anything_is_asked_of
         "talos_machine_bootstrap.this",
         "talos_cluster_kubeconfig.this",
     }
+
+
+_HERE = """
+provider "kubernetes" {{
+  host = "{url}"
+}}
+"""
+
+
+def test_the_age_key_reaches_the_cluster_and_not_the_state(tmp_path: Path) -> None:
+    settings = mirror(tmp_path / "providers", FLUX, KUBERNETES)
+    module = tmp_path / "flux_bootstrap"
+    shutil.copytree(RECIPES / "modules/flux_bootstrap", module)
+    key = f"AGE-SECRET-KEY-1{'Q' * 58}"
+    (module / "terraform.tfvars").write_text(f'path = "clusters/prod"\nage_key = "{key}"\n')
+    with serve_objects() as (url, objects):
+        (module / "here.tf").write_text(_HERE.format(url=url))
+        tofu(module, settings, "init")
+        # Flux itself needs a cluster that runs its controllers.
+        tofu(module, settings, "apply", "-auto-approve", "-target=kubernetes_secret_v1.sops_age")
+    secret = objects["/api/v1/namespaces/flux-system/secrets/sops-age"]
+    assert base64.b64decode(secret["data"]["age.agekey"]).decode() == key
+    state = (module / "terraform.tfstate").read_text()
+    assert "sops-age" in state
+    assert key not in state
+    assert secret["data"]["age.agekey"] not in state
+
+
+@contextlib.contextmanager
+def serve_objects() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Serve objects as the API of Kubernetes does, as far as making and reading them goes."""
+    objects: dict[str, Any] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            path = f"{self.path.partition('?')[0]}/{body['metadata']['name']}"
+            body["metadata"] |= {"uid": path, "resourceVersion": "1"}
+            if texts := body.pop("stringData", None):
+                body["data"] = {
+                    name: base64.b64encode(text.encode()).decode() for name, text in texts.items()
+                }
+            objects[path] = body
+            self._answer(201, body)
+
+        def do_GET(self) -> None:
+            found = objects.get(self.path.partition("?")[0])
+            self._answer(
+                200 if found else 404, found or {"kind": "Status", "code": 404, "reason": "NotFound"}
+            )
+
+        def _answer(self, status: int, body: dict[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", objects
+        finally:
+            server.shutdown()
+            thread.join()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from tests.support.provider import lab_table
 from tests.support.proxmox_recipe import STACK, make_recipe_repo
+from tests.support.secrets import keyring
 from tests.support.stack_repo import StackRepo
 
 from stackyard import lab
+from stackyard.secrets.vault.file import seal_whole
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(120)]
 
@@ -44,7 +47,7 @@ def _write(repo: StackRepo, data: str) -> None:
     repo.commit("data")
 
 
-def _configs(running: lab.Running) -> dict[str, dict[str, str]]:
+def _configs(running: lab.Running) -> dict[str, dict[str, Any]]:
     found = (one["config"] for one in lab_table(running, "guests").values())
     return {str(config.get("name") or config.get("hostname")): config for config in found}
 
@@ -95,6 +98,30 @@ def test_a_field_that_is_set_twice_is_an_error_with_its_line(repo: StackRepo) ->
     assert _only(_refusals(repo, data, status=65)) == {
         4: "`ansible_groups` is set in line 3 and again in line 4."
     }
+
+
+def test_values_of_an_encrypted_file_are_compared_and_never_shown(repo: StackRepo) -> None:
+    path = repo.root / "tofu/stacks" / STACK / "secrets.tfvars"
+
+    def refuse(text: str, status: int) -> dict[str, Any]:
+        path.write_bytes(seal_whole(text.encode(), keyring()))
+        ended = repo.run("plan", _TARGET, "--json", status=status)
+        assert "hunter2" not in ended.stdout + ended.stderr
+        found = ended.document["error"]["diagnostics"][0]
+        assert found["where"]["file"] == str(path)
+        return dict(found)
+
+    user = 'user_credentials = {\n  default_user = { username = "operator", %s = "hunter2-hunter2" }\n}\n'
+    found = refuse(user % "pasword", 65)
+    assert found["where"]["line"] == 2
+    assert found["detail"].startswith('`user_credentials["default_user"].pasword` is not in the type')
+    other = (
+        'proxmox_connection = {\n  url = "https://a"\n  auth_method = "ticket"\n'
+        '  token = { api_token = "b" }\n}\n'
+    )
+    found = refuse(user % "password" + other, 1)
+    assert found["where"]["line"] == 6
+    assert "exactly the block of that name is set" in found["detail"]
 
 
 def test_everything_else_that_is_wrong_is_named_at_once_with_its_line(repo: StackRepo) -> None:
@@ -204,6 +231,29 @@ network_defaults  = { gateway = "192.168.0.1", cidr_mask = 24 }
 """
 
 
+_MOVED = """\
+resources = {
+  web = {
+    type      = "vm"
+    node_name = "pve1"
+    tags      = ["web"]
+    vm_config = { cpu_cores = 2, disk_size = 9 }
+    nodes     = { w1 = { vm_id = 201, vm_config = { ipv4_address = "192.168.0.21/24" } } }
+  }
+  dns = {
+    type      = "lxc"
+    node_name = "pve1"
+    lxc_config = {
+      template_url = "http://download.proxmox.com/images/system/debian-13-standard_13.1-2_amd64.tar.zst"
+      memory_size  = 256
+      disk_size    = 3
+    }
+    nodes = { d1 = { vm_id = 202 } }
+  }
+}
+"""
+
+
 def test_the_older_form_is_checked_by_its_own_names(repo: StackRepo) -> None:
     data = _OLD.replace(
         '"small"\n    tags                 = ["web"]', '"huge"\n    tags                 = ["web"]'
@@ -230,6 +280,9 @@ def test_the_older_form_makes_the_same_guests(repo: StackRepo, running: lab.Runn
     assert configs["w1"]["cores"] == 2
     assert "size=3G" in configs["d1"]["rootfs"]
     assert "o1" not in configs
+    # The same guests in the newer form are the same resources.
+    _write(repo, _MOVED)
+    repo.run("plan", _TARGET, "--detailed-exitcode")
 
 
 _INHERITED = """\

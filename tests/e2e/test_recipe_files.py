@@ -285,8 +285,8 @@ REFUSED = {
     ),
     "flux-without-a-key": (
         "modules/flux_bootstrap",
-        'path = "clusters/prod"\nage_key = ""\n',
-        ("age_key holds no private age key",),
+        'path = "clusters/prod"\nage_key = ""\nage_key_revision = 0\n',
+        ("age_key holds no private age key", "age_key_revision is 0"),
     ),
     "flux-with-a-public-key": (
         "modules/flux_bootstrap",

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from stackyard.path.stacks.arguments import RefusedArgumentError, read_arguments
 from stackyard.path.stacks.environment import engine_environment
 from stackyard.path.stacks.many import StackStatus
-from stackyard.sources.site.entities.stacks import RepositoryFile, StackDependency, StackFile
+from stackyard.sources.site.entities.stacks import PolicyException, RepositoryFile, StackDependency, StackFile
 from stackyard.sources.stacks.selection import ReasonKind
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "stacks.md").read_text()
@@ -41,10 +41,11 @@ def first_cells(text: str, header: str) -> list[str]:
         ("stack.yaml", 0, StackFile),
         ("stack.yaml", 1, StackDependency),
         ("stackyard.yaml", 0, RepositoryFile),
+        ("stackyard.yaml", 1, PolicyException),
     ],
 )
 def test_a_table_has_exactly_the_keys_of_its_model(section: str, part: int, model: type[BaseModel]) -> None:
-    tables = sections()[section].split("An entry of `after`")
+    tables = sections()[section].split("\nAn entry of `")
     assert first_cells(tables[part], "key") == list(model.model_fields)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.support.opa import opa
 from tests.support.policy import check, good_repository, rules_of
 from tests.support.stacks import write
 
@@ -14,7 +15,7 @@ from stackyard.policy.context import read_context
 from stackyard.policy.rego import describe_repository
 from stackyard.sources.stacks.repository import find_stacks
 
-pytest_plugins = ["tests.support.opa"]
+__all__ = ["opa"]
 
 PREFIX = """package stackyard.repository.names
 

@@ -8,6 +8,8 @@ import pytest
 from tests.support.policy import LOCK, MODULE, STACK, VAULT, check, good_repository, rules_of
 from tests.support.stacks import git, write
 
+from stackyard.policy.rules import RULES
+
 PET = "modules/pet"
 A = "stacks/onprem/a"
 Files = dict[str, str | None]
@@ -287,6 +289,14 @@ PASSING: dict[str, tuple[str, Files]] = {
         ),
     ),
 }
+
+
+def test_every_rule_has_a_failing_and_a_passing_case() -> None:
+    ids = [one.id for one in RULES]
+    assert ids == [f"M{number}" for number in range(13)]
+    # M12 compares commits: test_major_versions has its cases; the good repository passes the rest.
+    assert {rule for rule, *_ in FAILING.values()} == {*ids} - {"M12"}
+    assert all(one.title and one.why for one in RULES)
 
 
 def test_a_good_repository_keeps_every_rule(tmp_path: Path) -> None:

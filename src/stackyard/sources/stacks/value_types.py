@@ -54,12 +54,11 @@ class Collection:
         """Return whether a value, and everything in it, fits."""
         if value is None or value is NOT_CONSTANT:
             return True
-        if value.__class__ is not (dict if self.name == "map" else list):
+        if isinstance(value, dict) is not (self.name == "map") or not isinstance(value, dict | list):
             return False
         if self.item is None:
             return True
-        fits = self.item.fits
-        return all(map(fits, value.values() if self.name == "map" else value))
+        return all(map(self.item.fits, value.values() if isinstance(value, dict) else value))
 
 
 @dataclass(frozen=True, slots=True)

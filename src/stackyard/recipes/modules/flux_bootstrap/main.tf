@@ -16,9 +16,11 @@ resource "kubernetes_secret_v1" "sops_age" {
     namespace = kubernetes_namespace_v1.flux.metadata[0].name
   }
 
-  data = {
+  # Write-only: the cluster gets the key, and the state does not.
+  data_wo = {
     "age.agekey" = var.age_key
   }
+  data_wo_revision = var.age_key_revision
 }
 
 resource "flux_bootstrap_git" "this" {

@@ -19,6 +19,17 @@ variable "age_key" {
   }
 }
 
+variable "age_key_revision" {
+  description = "A number to raise with each new age key: a write-only value is not compared."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = var.age_key_revision >= 1
+    error_message = "age_key_revision is ${var.age_key_revision}: it begins with 1. Below that, the secret would be empty."
+  }
+}
+
 variable "namespace" {
   description = "The namespace of Flux."
   type        = string

@@ -1,5 +1,6 @@
 terraform {
-  required_version = ">= 1.10"
+  # Write-only arguments.
+  required_version = ">= 1.11"
 
   required_providers {
     flux = {

@@ -52,3 +52,9 @@ variable "age_key" {
   type        = string
   sensitive   = true
 }
+
+variable "age_key_revision" {
+  description = "A number to raise with each new age key: OpenTofu does not keep the key, so it cannot compare it."
+  type        = number
+  default     = 1
+}
