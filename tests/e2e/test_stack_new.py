@@ -39,10 +39,11 @@ def use_lab(repo: StackRepo, running: lab.Running) -> None:
 
 
 def test_a_new_stack_keeps_every_rule_and_is_planned_and_copied(repo: StackRepo) -> None:
-    with lab.running(nodes=("pve1",)) as running:
+    with lab.running(nodes=("alpha", "beta")) as running:
         use_lab(repo, running)
         made = repo.json("stack", "new", "onprem/server_a", "--from", "proxmox")
         assert made["hook"]
+        assert made["notes"] == ["The guests are on alpha, of the nodes alpha, beta: see vms.tfvars."]
         assert made["backend"]["type"] == "http"
         repo.run("stack", "new", "onprem/nothing", "--from", "empty")
         repo.commit("two stacks")

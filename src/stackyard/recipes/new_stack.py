@@ -14,6 +14,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.clients.git.repository import find_repository
 from stackyard.recipes.backend_choice import ChosenBackend, choose_backend, key_name, require_own_state
 from stackyard.recipes.catalogue import UnknownRecipeError, list_recipes, read_recipe
+from stackyard.recipes.cluster_nodes import name_node
 from stackyard.recipes.copied_stack import CopiedStack, copy_stack
 from stackyard.recipes.hcl_edit import find_backends, find_null_defaults
 from stackyard.recipes.ignored_files import add_ignored
@@ -168,7 +169,8 @@ async def _fill(draft: _Draft) -> Stack | None:
     """Take the files of a recipe or of a stack; return the stack."""
     request, place = draft.request, draft.place
     if request.origin in list_recipes():
-        skeleton = read_recipe(request.origin)
+        skeleton, note = await name_node(read_recipe(request.origin))
+        draft.notes += [note] if note else []
         draft.modules = list_modules(skeleton, place.top / place.modules)
         draft.files = {
             name: point_to_modules(data, place.to_modules) if _is_hcl(name) else data

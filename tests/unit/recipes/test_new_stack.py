@@ -393,3 +393,16 @@ def test_a_repository_that_is_committed_stays_committed(tmp_path: Path) -> None:
     assert git(folder, "diff", "--cached", "--name-only") == ""
     assert ".stackyard-new" not in git(folder, "status", "--porcelain", "--untracked-files=all")
     assert repository(folder, {}).find("b").name == "b"
+
+
+def test_a_cluster_that_does_not_answer_is_named_and_stops_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without credentials, nothing is asked.
+    monkeypatch.setenv("PROXMOX_VE_ENDPOINT", "https://127.0.0.1:1")
+    monkeypatch.delenv("PROXMOX_VE_API_TOKEN", raising=False)
+    made = new(root, "a", "proxmox")
+    assert made.notes == (
+        "https://127.0.0.1:1 could not be asked for its nodes: check `pve1` in vms.tfvars.",
+    )
+    assert '"pve1"' in read(root, "tofu/stacks/a/vms.tfvars")
