@@ -85,8 +85,10 @@ def _status(repo: StackRepo, *words: str) -> tuple[str, str]:
 
 def _next_second() -> int:
     """Wait until the clock shows another second, which is all that times in a bucket tell; return it."""
-    now = time.time()
-    threading.Event().wait(int(now) + 1 - now)
+    begun = int(time.time())
+    while int(time.time()) == begun:
+        # A wait may end a moment too early.
+        threading.Event().wait(begun + 1 - time.time())
     return int(time.time())
 
 

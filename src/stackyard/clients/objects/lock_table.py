@@ -20,7 +20,7 @@ from stackyard.clients.objects.s3_client import S3Config, make_client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LockTable", "LockTableError", "StateBucket", "TableLock", "WrittenVersion"]
+__all__ = ["LockTable", "LockTableError", "StateBucket", "TableLock", "WrittenVersion", "pair_cycles"]
 
 _DIGEST_SUFFIX = "-md5"
 _LOCK_SUFFIX = ".tflock"
@@ -213,7 +213,7 @@ class StateBucket:
                     for one in page.get("DeleteMarkers", ())
                     if one["Key"] == key + _LOCK_SUFFIX
                 ]
-        cycles = _pair(locked, freed)
+        cycles = pair_cycles(locked, freed)
         return [
             WrittenVersion(id=which, at=at, is_locked=any(start <= at <= end for start, end in cycles))
             for at, which in sorted(written)
@@ -225,10 +225,22 @@ class StateBucket:
         self._client.close()
 
 
-def _pair(locked: list[float], freed: list[float]) -> list[tuple[float, float]]:
-    """Return from when to when the lock object was there, each time."""
-    ends = sorted(freed)
-    return [(start, next((end for end in ends if end >= start), float("inf"))) for start in sorted(locked)]
+def pair_cycles(locked: list[float], freed: list[float]) -> list[tuple[float, float]]:
+    """Return from when to when a lock object was there, each time.
+
+    Several cycles may fall into one second, which is all that a bucket tells: each end belongs to one begin.
+
+    Args:
+        locked: When it was created, each time.
+        freed: When it was deleted, each time.
+    """
+    ends, cycles, place = sorted(freed), [], 0
+    for start in sorted(locked):
+        while place < len(ends) and ends[place] < start:
+            place += 1
+        cycles.append((start, ends[place] if place < len(ends) else float("inf")))
+        place += 1
+    return cycles
 
 
 def _lock_of(item: dict[str, Any]) -> TableLock:
