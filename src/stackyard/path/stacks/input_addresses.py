@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -83,7 +82,5 @@ def _read_key(text: str) -> str | int:
     inner = text[1:-1]
     if inner.isdecimal():
         return int(inner)
-    try:
-        return str(json.loads(inner))
-    except ValueError:
-        return inner.strip('"')
+    # A quoted key, as HCL writes it.
+    return re.sub(r"\\(.)", r"\1", inner[1:-1])
