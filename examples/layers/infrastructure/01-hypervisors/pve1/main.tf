@@ -9,12 +9,6 @@ terraform {
   backend "http" {}
 }
 
-variable "target_node" {
-  description = "The Proxmox node."
-  type        = string
-  default     = "pve1"
-}
-
 resource "proxmox_virtual_environment_network_linux_bridge" "platform" {
   node_name  = var.target_node
   name       = "vmbr1"
@@ -28,13 +22,16 @@ resource "proxmox_virtual_environment_pool" "platform" {
 }
 
 output "target_node" {
-  value = var.target_node
+  description = "The node of this host."
+  value       = var.target_node
 }
 
 output "bridge" {
-  value = proxmox_virtual_environment_network_linux_bridge.platform.name
+  description = "The bridge for platforms."
+  value       = proxmox_virtual_environment_network_linux_bridge.platform.name
 }
 
 output "pool_id" {
-  value = proxmox_virtual_environment_pool.platform.pool_id
+  description = "The resource pool for platforms."
+  value       = proxmox_virtual_environment_pool.platform.pool_id
 }

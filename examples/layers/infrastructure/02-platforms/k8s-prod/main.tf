@@ -32,6 +32,7 @@ module "machine" {
 
 # Talos has no guest agent by default, so that Proxmox does not know the addresses. The inventory gets them here.
 output "ansible_inventory" {
+  description = "The machines and their addresses, for the inventory."
   value = {
     hosts = {
       for index, machine in module.machine : machine.name => { ansible_host = "10.20.0.${11 + index}" }

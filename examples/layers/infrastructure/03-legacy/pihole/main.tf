@@ -10,14 +10,14 @@ terraform {
 }
 
 resource "proxmox_download_file" "debian" {
-  node_name    = "pve1"
+  node_name    = var.target_node
   datastore_id = "local"
   content_type = "vztmpl"
   url          = "http://download.proxmox.com/images/system/debian-13-standard_13.1-2_amd64.tar.zst"
 }
 
 resource "proxmox_virtual_environment_container" "pihole" {
-  node_name = "pve1"
+  node_name = var.target_node
   vm_id     = 500
   tags      = ["dns"]
 

@@ -1,47 +1,3 @@
-terraform {
-  required_providers {
-    proxmox = {
-      source  = "bpg/proxmox"
-      version = "~> 0.111"
-    }
-  }
-}
-
-variable "name" {
-  description = "The name of the machine."
-  type        = string
-}
-
-variable "vm_id" {
-  description = "The ID in Proxmox."
-  type        = number
-}
-
-variable "target_node" {
-  description = "The Proxmox node."
-  type        = string
-}
-
-variable "bridge" {
-  description = "The bridge of the network card."
-  type        = string
-}
-
-variable "mac_address" {
-  description = "The address of the network card, for which the DHCP server has a fixed IP address."
-  type        = string
-}
-
-variable "pool_id" {
-  description = "The resource pool."
-  type        = string
-}
-
-variable "iso_file_id" {
-  description = "The installer that the machine starts from."
-  type        = string
-}
-
 resource "proxmox_virtual_environment_vm" "this" {
   node_name = var.target_node
   vm_id     = var.vm_id
@@ -73,9 +29,4 @@ resource "proxmox_virtual_environment_vm" "this" {
     vlan_id     = 20
     mac_address = var.mac_address
   }
-}
-
-output "name" {
-  description = "The name of the machine."
-  value       = proxmox_virtual_environment_vm.this.name
 }

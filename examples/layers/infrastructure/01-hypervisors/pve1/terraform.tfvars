@@ -1,0 +1,1 @@
+target_node = "pve1"

@@ -1,0 +1,4 @@
+variable "target_node" {
+  description = "The Proxmox node."
+  type        = string
+}
