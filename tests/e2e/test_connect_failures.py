@@ -102,8 +102,8 @@ def wait_until_struck(running: lab.Running, fault: str) -> None:
     ("method", "path", "nth", "renews"),
     [
         ("POST", "/access/roles", 1, False),
-        ("POST", "/access/users", 1, False),
-        ("PUT", "/access/acl", 1, False),
+        pytest.param("POST", "/access/users", 1, False, marks=pytest.mark.soak),
+        pytest.param("PUT", "/access/acl", 1, False, marks=pytest.mark.soak),
         ("POST", TOKEN_PATH, 1, True),
         ("PUT", "/access/acl", 2, True),
     ],

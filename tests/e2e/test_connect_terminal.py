@@ -141,6 +141,7 @@ def test_a_code_and_a_renewal_are_asked_for(alone: Newcomer, tmp_path: Path) -> 
     assert "remove the token stackyard@pve!connect" in terminal.seen
 
 
+@pytest.mark.soak
 def test_the_secret_of_a_token_is_asked_for(alone: Newcomer) -> None:
     name, _, secret = alone.running.api_token.partition("=")
     pin = ("--fingerprint", alone.running.fingerprint, "--yes")
@@ -160,6 +161,7 @@ def test_an_interrupt_at_a_question_changes_nothing(alone: Newcomer) -> None:
     assert (alone.access(), alone.files()) == (before, {})
 
 
+@pytest.mark.soak
 def test_an_address_may_be_pasted_from_a_browser(alone: Newcomer) -> None:
     pasted = f"{alone.running.url.removeprefix('https://')}"
     pin = ("--fingerprint", alone.running.fingerprint, "--user", "root@pam", "--yes")

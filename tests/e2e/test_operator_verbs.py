@@ -119,6 +119,7 @@ def test_stop_begins_nothing_new_and_the_next_create_goes_on(ground: Ground) -> 
     assert ground.guests(above=1010, below=1020) == {1010: "a", 1011: "b", 1012: "c"}
 
 
+@pytest.mark.soak
 def test_a_guest_that_was_made_before_the_run_stopped_is_never_said_not_to_be_begun(ground: Ground) -> None:
     nodes = (guest("first", 1200), guest("made", 1201, depends_on=["first"]))
 
@@ -358,6 +359,7 @@ def test_what_was_made_inside_of_a_node_that_stays_is_rolled_back_there(ground: 
     assert ground.guests(above=1100, below=1110) == {1100: "outer"}
 
 
+@pytest.mark.soak
 def test_the_depth_is_that_of_the_graph_and_not_the_length_of_the_list(ground: Ground) -> None:
     leaf = guest("leaf", 100, parent="outer")
     outer = guest("outer", 1110, type="pve", memory=4096, disk=32)

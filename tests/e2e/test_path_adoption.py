@@ -145,6 +145,7 @@ def test_an_adoption_finds_the_same_differences_as_a_plan_of_who_made_the_guests
     assert len(guests) == 3
 
 
+@pytest.mark.soak
 def test_an_image_that_is_gone_does_not_make_an_adopted_disk_again(yard: Yard) -> None:
     yard.write_env("t", [{**WEB, "started": False}, {**DNS, "started": False}])
     yard.run("apply", "t", "--no-verify")
@@ -207,6 +208,7 @@ def test_a_whole_deployment_is_taken_over_as_it_is(rig: Rig) -> None:
     assert yard.json("plan", "deployment", "--detailed-exitcode")["has_changes"] is False
 
 
+@pytest.mark.soak
 def test_high_availability_that_is_there_is_taken_over(rig: Rig) -> None:
     yard = rig.yard
     ha = {"ha": True, "ha_affinity_group": "apart"}
@@ -232,6 +234,7 @@ def test_high_availability_that_is_there_is_taken_over(rig: Rig) -> None:
     assert yard.json("plan", "deployment")["has_changes"] is False
 
 
+@pytest.mark.soak
 def test_networks_that_are_there_are_taken_over_without_a_reload(yard: Yard) -> None:
     site = yaml.safe_load((yard.folder / "site.yaml").read_text())
     networks = site.setdefault("networks", {})

@@ -109,6 +109,7 @@ def test_a_cluster_made_by_hand_becomes_an_env_whose_plan_is_empty(yard: Yard) -
     assert set(yard.guests()) == VM_IDS
 
 
+@pytest.mark.soak
 def test_another_homelab_imports_as_it_stands(tmp_path: Path) -> None:
     with lab.running(ssh_port=0, seed=lab.load_seed("homelab")) as running:
         yard = make_yard(running, tmp_path / "site", STACKYARD_TOFU=str(real_engine(Flavour.TOFU).path))
@@ -213,6 +214,7 @@ def test_a_file_that_says_something_else_by_now_is_refused_with_the_differences(
     assert set(yard.codes("apply", "home")) == {"E-GUARD-UNMANAGED-GUEST"}
 
 
+@pytest.mark.soak
 def test_a_state_that_cannot_be_written_leaves_the_file_as_it_was(begun: Yard) -> None:
     yard = begun
     written = env_file(yard).read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import engine
+from tests.support.engine import usual_engine
 from tests.support.path import Yard, make_yard, mirror_of
 from tests.support.provider import bpg_binary, require_bpg
 
@@ -19,7 +19,7 @@ from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Engine
 from stackyard.state import Actor, StateService
 
-__all__ = ["engine"]
+__all__ = ["usual_engine"]
 
 pytestmark = pytest.mark.timeout(300)
 

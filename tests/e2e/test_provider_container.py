@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import engine, real_engine
+from tests.support.engine import real_engine, usual_engine
 from tests.support.lab import ROOMY
 from tests.support.provider import Stack, driven, lab_api
 from tests.support.provider_container import (
@@ -28,7 +28,7 @@ from stackyard.desired import Desired
 from stackyard.engine.version import Engine, Flavour
 from stackyard.render import render
 
-__all__ = ["engine"]
+__all__ = ["usual_engine"]
 
 pytestmark = pytest.mark.timeout(300)
 ADDRESS = "proxmox_virtual_environment_container"

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import engine
+from tests.support.engine import usual_engine
 from tests.support.provider import Stack, bpg_binary, driven, lab_api
 
 from stackyard import lab
 from stackyard.clients import proxmox
 from stackyard.engine.version import Engine
 
-__all__ = ["engine"]
+__all__ = ["usual_engine"]
 
 SOURCES = """
 data "proxmox_version" "it" {}

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import engine
+from tests.support.engine import usual_engine
 from tests.support.provider import Stack, driven, lab_api, lab_table
 
 from pvelab.world.ha.config import RESOURCES, RULES
 from stackyard import lab
 from stackyard.engine.version import Engine
 
-__all__ = ["engine"]
+__all__ = ["usual_engine"]
 
 GUESTS = """
 resource "proxmox_virtual_environment_vm" "vm" {

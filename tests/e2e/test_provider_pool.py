@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.engine import engine
+from tests.support.engine import usual_engine
 from tests.support.provider import Stack, driven, lab_api, lab_table
 
 from stackyard import lab
 from stackyard.engine.version import Engine
 
-__all__ = ["engine"]
+__all__ = ["usual_engine"]
 
 POOL = """
 resource "proxmox_virtual_environment_pool" "apps" {

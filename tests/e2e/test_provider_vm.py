@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import engine
+from tests.support.engine import usual_engine
 from tests.support.lab import ROOMY
 from tests.support.provider import Stack, credentials, driven, lab_api
 from tests.support.web import served
@@ -26,7 +26,7 @@ from stackyard.desired import Desired
 from stackyard.engine.version import Engine
 from stackyard.render import Provider, render
 
-__all__ = ["engine"]
+__all__ = ["usual_engine"]
 
 ADDRESS = "proxmox_virtual_environment_vm.it"
 VM = """

@@ -71,6 +71,19 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return real_engine(flavour)
 
 
+@pytest.fixture(
+    name="engine",
+    params=[
+        pytest.param(Flavour.TOFU, marks=pytest.mark.tofu, id="tofu"),
+        pytest.param(Flavour.TERRAFORM, marks=[pytest.mark.terraform, pytest.mark.soak], id="terraform"),
+    ],
+)
+def usual_engine(request: pytest.FixtureRequest) -> Engine:
+    """Give OpenTofu, and Terraform in the long runs: where other tests show that both do the same."""
+    flavour: Flavour = request.param
+    return real_engine(flavour)
+
+
 def scripted_engine(folder: Path, script: str, flavour: Flavour = Flavour.TOFU) -> Engine:
     """Make a program that stands where an engine should and does what the shell script says."""
     path = folder / "engine"

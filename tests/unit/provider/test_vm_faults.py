@@ -44,9 +44,9 @@ def names(fault: dict[str, Any]) -> str:
     return "-".join(map(str, fault.values()))[:40]
 
 
-# After the work and before it, by a lost connection and by an answer, and what is tried again; the others are
+# After the work by a lost connection, and before it by an answer; the others are
 # much like these, and for the long runs.
-OFTEN = [FAULTS[1], FAULTS[2], *FAULTS[5:]]
+OFTEN = [FAULTS[1], FAULTS[2]]
 SWEPT = [
     pytest.param(fault, id=names(fault), marks=() if fault in OFTEN else pytest.mark.soak) for fault in FAULTS
 ]
