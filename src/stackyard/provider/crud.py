@@ -24,15 +24,10 @@ if TYPE_CHECKING:
     from stackyard.provider.schema import Rule
     from stackyard.provider.values import Object
 
-__all__ = ["Collection", "both_names"]
+__all__ = ["Collection"]
 
 # One list serves all reads of a refresh.
 _LIST_AGE_S = 0.5
-
-
-def both_names(name: str) -> tuple[str, str]:
-    """Return the short and the long name of a resource, where bpg has both."""
-    return f"proxmox_{name}", f"proxmox_virtual_environment_{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from stackyard.provider.session import Session
     from stackyard.provider.values import Object
 
-__all__ = ["DataSource", "Resource", "Work"]
+__all__ = ["DataSource", "Resource", "Work", "both_names"]
+
+
+def both_names(name: str) -> tuple[str, str]:
+    """Return the short and the long name of a resource or data source, where bpg has both."""
+    return f"proxmox_{name}", f"proxmox_virtual_environment_{name}"
 
 
 @dataclass(slots=True)

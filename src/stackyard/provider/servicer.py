@@ -67,12 +67,12 @@ class Servicer:
     async def GetProviderSchema(self, request: Any) -> Any:  # noqa: N802, D102
         registry = self._registry
         return pb.GetProviderSchema.Response(
-            provider=wire.schema_message(registry.provider),
+            provider=wire.read_schema_message(registry.provider_message),
             resource_schemas={
-                name: wire.schema_message(known.schema) for name, known in registry.resources.items()
+                name: wire.read_schema_message(data) for name, data in registry.resources.messages()
             },
             data_source_schemas={
-                name: wire.schema_message(known.schema) for name, known in registry.data_sources.items()
+                name: wire.read_schema_message(data) for name, data in registry.data_sources.messages()
             },
             server_capabilities=_CAPABILITIES,
         )

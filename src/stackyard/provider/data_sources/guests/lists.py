@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["ALL"]
+__all__ = ["find_guest", "list_guests"]
 
 _SAME_PICTURE_S = 1.0
 _FILTERS = ("name", "template", "status", "node_name")
@@ -69,7 +69,9 @@ def _filter_guests(guests: Iterable[Object], config: Object) -> list[Object]:
     ]
 
 
-def _list_of(kind: str, attribute: str) -> DataSource:
+def list_guests(kind: str, attribute: str) -> DataSource:
+    """Return the data source of all guests of a kind that match."""
+
     async def read(work: Work, config: Object) -> Object:
         chosen = _filter_guests(await _guests(work, kind), config)
         return {**config, "id": attribute, attribute: chosen}
@@ -81,7 +83,9 @@ def _list_of(kind: str, attribute: str) -> DataSource:
     )
 
 
-def _one_of(kind: str, name: str) -> DataSource:
+def find_guest(kind: str, name: str) -> DataSource:
+    """Return the data source of one guest of a kind."""
+
     async def read(work: Work, config: Object) -> Object:
         vm_id, node = int(config["vm_id"]), config["node_name"]
         for guest in await _guests(work, kind):
@@ -90,11 +94,3 @@ def _one_of(kind: str, name: str) -> DataSource:
         raise AttributeValueError(f"There is no {name} {vm_id} on node {node}.", ("vm_id",))
 
     return DataSource(names=(f"proxmox_virtual_environment_{name}",), read=read)
-
-
-ALL = (
-    _list_of("qemu", "vms"),
-    _list_of("lxc", "containers"),
-    _one_of("qemu", "vm"),
-    _one_of("lxc", "container"),
-)

@@ -1,69 +1,25 @@
-"""High availability: what the manager of the cluster keeps running, and the rules of where it may run."""
+"""`proxmox_harule`: where guests under high availability may run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.properties import flag
-from stackyard.provider.checks import between, matches, one_of
-from stackyard.provider.crud import Collection, both_names
-from stackyard.provider.fields import COMMA_SET, FLAG, NUMBER, TEXT, Field, Form
+from stackyard.provider.checks import one_of
+from stackyard.provider.crud import Collection
+from stackyard.provider.fields import COMMA_SET, FLAG, TEXT, Field, Form
+from stackyard.provider.kinds import both_names
 from stackyard.provider.problems import Problem
+from stackyard.provider.resources.ha.checks import COMMENT, HA_ID
 from stackyard.provider.schema import Rule
 from stackyard.provider.values import UNKNOWN, Object, get_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["ALL"]
+__all__ = ["RESOURCE"]
 
 _NODES, _RESOURCES = "node-affinity", "resource-affinity"
-_HA_ID = matches(
-    "[a-zA-Z][a-zA-Z0-9_.-]*[a-zA-Z0-9]",
-    "begin with a letter, end with a letter or digit, and be of letters, digits and ._- in between",
-)
-_COMMENT = matches(r"\S(.*\S)?", "be one line that neither begins nor ends with a space")
-
-
-def _resource_state(known: Object, found: Mapping[str, Any]) -> Object:
-    kind = str(known["id"]).partition(":")[0]
-    return {"type": found.get("type") or kind, "state": found.get("state") or known.get("state")}
-
-
-def _check_resource(config: Object) -> Iterator[Problem]:
-    ident, kind = get_known(config, "resource_id"), get_known(config, "type")
-    if ident is not None and kind is not None and ident.partition(":")[0] != kind:
-        yield Problem(path=("type",), detail=f"`type` is {kind}, and `resource_id` is {ident}.")
-
-
-_RESOURCE = Collection(
-    path="/cluster/ha/resources",
-    key="sid",
-    attribute="resource_id",
-    fields=(
-        Field(attribute="state", form=TEXT, clears=False),
-        Field(attribute="comment", form=TEXT),
-        Field(attribute="failback", form=FLAG),
-        Field(attribute="group", form=TEXT),
-        Field(attribute="max_relocate", form=NUMBER),
-        Field(attribute="max_restart", form=NUMBER),
-    ),
-    own_state=_resource_state,
-).resource(
-    both_names("haresource"),
-    rules={
-        "id": Rule(keep=True),
-        # bpg changes the old one, and then says itself that the result is not what was planned.
-        "resource_id": Rule(replace=True, check=matches(r"(vm|ct):\d+", "be vm:ID or ct:ID")),
-        "state": Rule(default="started", check=one_of("started", "stopped", "disabled", "ignored")),
-        "type": Rule(keep=True, check=one_of("vm", "ct")),
-        "comment": Rule(check=_COMMENT),
-        "group": Rule(check=_HA_ID),
-        "max_relocate": Rule(check=between(0, 10)),
-        "max_restart": Rule(check=between(0, 10)),
-    },
-    validate=_check_resource,
-)
 
 
 def _write_nodes(nodes: Mapping[str, Any]) -> str:
@@ -139,7 +95,7 @@ def _check_nodes(nodes: Mapping[str, Any]) -> str | None:
     return None
 
 
-_RULE = Collection(
+RESOURCE = Collection(
     path="/cluster/ha/rules",
     key="rule",
     attribute="rule",
@@ -149,9 +105,9 @@ _RULE = Collection(
     both_names("harule"),
     rules={
         "id": Rule(keep=True),
-        "rule": Rule(replace=True, check=_HA_ID),
+        "rule": Rule(replace=True, check=HA_ID),
         "type": Rule(replace=True, check=one_of(_NODES, _RESOURCES)),
-        "comment": Rule(check=_COMMENT),
+        "comment": Rule(check=COMMENT),
         "disable": Rule(default=False),
         "strict": Rule(default=False),
         "resources": Rule(check=_check_members),
@@ -160,5 +116,3 @@ _RULE = Collection(
     },
     validate=_check_rule,
 )
-
-ALL = (_RESOURCE, _RULE)
