@@ -34,6 +34,7 @@ class Work:
     Attributes:
         session: The configured provider.
         type_name: The name of the resource as the configuration spells it.
+        config: What an apply finds in the configuration; write-only values are there and nowhere else.
         kept: What is there by now; it goes to the state even when the operation fails afterwards.
         private: What is remembered beside the state, from a read to the plan that follows.
         warnings: What the user should know.
@@ -41,6 +42,7 @@ class Work:
 
     session: Session
     type_name: str
+    config: Object = field(default_factory=dict)
     kept: Object | None = None
     private: dict[str, Any] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)

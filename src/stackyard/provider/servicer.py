@@ -151,8 +151,9 @@ class Servicer:
     async def ApplyResourceChange(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
         prior, planned = wire.read_dynamic(request.prior_state), wire.read_dynamic(request.planned_state)
+        config = wire.read_dynamic(request.config)
         # The engine may go away while we work; what was begun is brought to an end that is known.
-        work = asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned))
+        work = asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned, config))
         try:
             result = await asyncio.shield(work)
         except asyncio.CancelledError:
