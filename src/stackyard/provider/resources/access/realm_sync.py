@@ -36,7 +36,7 @@ async def _sync(work: Work, planned: Object) -> Object:
     try:
         await proxmox.wait_for(work.client, upid, timeout_s=_SYNC_S)
     except (proxmox.TaskFailedError, proxmox.TaskTimeoutError) as err:
-        # bpg does not look at the task. What it has asked for was asked for here too, and the user hears more.
+        # bpg does not look at the task. The request was made here too, and the user hears what came of it.
         work.warn("The synchronisation of a realm did not end well", err.detail)
     return {**planned, "id": planned["realm"]}
 
