@@ -27,6 +27,7 @@ class Case:
     Attributes:
         id: The name of the case.
         kinds: The kinds that it proves, by the names in the facts.
+        sources: The data sources that it proves; the text has outputs of their values.
         text: The configuration.
         update: Parts of it and what takes their place, all of it a change in place.
         updated: The addresses that this changes.
@@ -45,6 +46,7 @@ class Case:
 
     id: str
     kinds: Sequence[str]
+    sources: Sequence[str] = ()
     text: str
     update: Changes = field(default_factory=dict)
     updated: Sequence[str] = ()

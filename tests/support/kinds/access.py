@@ -130,6 +130,32 @@ resource "proxmox_virtual_environment_realm_sync" "again" {
   remove_vanished = "acl;entry"
 }
 """
+# What the data sources say is in outputs: a plan shows any difference between the two providers.
+DATA = """
+data "proxmox_virtual_environment_group" "team" {
+  group_id = proxmox_virtual_environment_group.team.group_id
+  depends_on = [proxmox_virtual_environment_user.ann]
+}
+data "proxmox_virtual_environment_groups" "all" {
+  depends_on = [proxmox_virtual_environment_group.plain, proxmox_virtual_environment_group.team]
+}
+data "proxmox_virtual_environment_role" "ops" { role_id = proxmox_virtual_environment_role.ops.role_id }
+data "proxmox_virtual_environment_roles" "all" { depends_on = [proxmox_virtual_environment_role.ops] }
+data "proxmox_virtual_environment_user" "ann" {
+  user_id    = proxmox_virtual_environment_user.ann.user_id
+  depends_on = [proxmox_virtual_environment_group.team]
+}
+data "proxmox_virtual_environment_users" "all" {
+  depends_on = [proxmox_virtual_environment_user.ann, proxmox_virtual_environment_user.plain]
+}
+output "access" {
+  value = [
+    data.proxmox_virtual_environment_group.team, data.proxmox_virtual_environment_groups.all,
+    data.proxmox_virtual_environment_role.ops, data.proxmox_virtual_environment_roles.all,
+    data.proxmox_virtual_environment_user.ann, data.proxmox_virtual_environment_users.all,
+  ]
+}
+"""
 
 UPDATE = {
     '["VM.PowerMgmt", "VM.Audit"]': '["VM.Audit"]',
@@ -217,7 +243,8 @@ CASES = (
     Case(
         id="access",
         kinds=("acl", "group", "realm_ldap", "realm_openid", "realm_sync", "role", "user", "user_token"),
-        text=TEXT,
+        sources=("group", "groups", "role", "roles", "user", "users"),
+        text=TEXT + DATA,
         update=UPDATE,
         updated=UPDATED,
         replace=REPLACE,
