@@ -153,14 +153,12 @@ class _Planner:
             self._forget_nested(nested, config.get(name), values.get(name))
 
     def _forget_nested(self, nested: Nested, config: Any, values: Any) -> None:
-        if isinstance(config, dict) and isinstance(values, dict):
-            pairs = [(config, values)]
-            if nested.nesting is Nesting.MAP:
-                pairs = [(config.get(key), one) for key, one in values.items()]
-        elif isinstance(config, list) and isinstance(values, list):
+        pairs: list[tuple[Any, Any]] = []
+        if isinstance(config, list) and isinstance(values, list):
             pairs = list(zip(config, values, strict=False))
-        else:
-            return
+        elif isinstance(config, dict) and isinstance(values, dict):
+            is_map = nested.nesting is Nesting.MAP
+            pairs = [(config.get(key), one) for key, one in values.items()] if is_map else [(config, values)]
         for written, one in pairs:
             if isinstance(written, dict) and isinstance(one, dict):
                 self.forget(nested.block, written, one)
