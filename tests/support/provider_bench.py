@@ -66,7 +66,8 @@ class Bench:
         planned: Object = _travelled(result.state)
         if planned == prior:
             return planned
-        self.last = await self.operations.apply(known, type_name, prior, planned)
+        whole = known.schema.block.complete(config)
+        self.last = await self.operations.apply(known, type_name, prior, planned, whole)
         if self.last.state is not None:
             self.states[type_name] = _travelled(self.last.state)
         if failed(self.last) and prior is None and self.last.state is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
 from stackyard.provider.create_once import create_object, note_seen
-from stackyard.provider.fields import changes, params, values
+from stackyard.provider.fields import changes, hidden, params, values
 from stackyard.provider.kinds import Resource
 
 if TYPE_CHECKING:
@@ -24,15 +24,10 @@ if TYPE_CHECKING:
     from stackyard.provider.schema import Rule
     from stackyard.provider.values import Object
 
-__all__ = ["Collection", "both_names"]
+__all__ = ["Collection"]
 
 # One list serves all reads of a refresh.
 _LIST_AGE_S = 0.5
-
-
-def both_names(name: str) -> tuple[str, str]:
-    """Return the short and the long name of a resource, where bpg has both."""
-    return f"proxmox_{name}", f"proxmox_virtual_environment_{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +45,9 @@ class Collection:
         named: Parameters that every call has to name.
         made_with: Parameters that only the first call has to name.
         query: Parameters of the list.
+        each: Whether the list tells too little, so that every object is read by a call of its own.
+        filtered: Whether the list leaves out what the caller may not see. An object that is not in it is
+            asked for then: only Proxmox can say whether it is gone.
         is_row: Tells whether a row of the list is an object, where the id does not say it.
         current: Returns a row as it is going to be; None when its object is about to go.
         finish: Puts a change into force.
@@ -66,6 +64,8 @@ class Collection:
     named: Mapping[str, Any] = field(default_factory=dict)
     made_with: Mapping[str, Any] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)
+    each: bool = False
+    filtered: bool = False
     is_row: Callable[[Object, Mapping[str, Any]], bool] | None = None
     current: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda row: row
     finish: Callable[[Work, Object], Awaitable[None]] | None = None
@@ -103,12 +103,15 @@ class Collection:
 
     async def create(self, work: Work, planned: Object) -> Object:
         """Make an object, or take over the one that an interrupted run made."""
-        sent = {**params(self._fields(planned), planned), **self.named, **self.made_with}
+        fields = self._fields(planned)
+        shown = [field for field in fields if not field.secret]
+        named = {**self.named, **self.made_with}
+        whole = {**params(fields, planned), **hidden(fields, work.config), **named}
         was_there = await create_object(
             work,
             self._identity(planned),
-            sent=sent,
-            make=lambda: work.client.post(self._list(planned), {self.key: planned[self.attribute], **sent}),
+            sent={**params(shown, planned), **named},
+            make=lambda: work.client.post(self._list(planned), {self.key: planned[self.attribute], **whole}),
             look=lambda: self.find(work, planned),
         )
         state = await self._read_back(work, planned)
@@ -124,7 +127,10 @@ class Collection:
 
     async def update(self, work: Work, prior: Object, planned: Object) -> Object:
         """Change an object in place."""
-        sent, unset = changes(self._fields(planned), prior, planned)
+        fields = self._fields(planned)
+        sent, unset = changes(fields, prior, planned)
+        sent |= hidden(fields, work.config)
+        unset = [name for name in unset if name not in sent]
         await work.client.put(self.path_of(prior), {**sent, **self.named, "delete": ",".join(unset) or None})
         return await self._finish(work, await self._read_back(work, {**planned, "id": prior["id"]}))
 
@@ -149,13 +155,24 @@ class Collection:
 
     async def find(self, work: Work, state: Object) -> Mapping[str, Any] | None:
         """Find an object in its list, which one call for all of them reads; None when it is not there."""
+        if self.each:
+            return await self._ask(work, state)
         try:
             listed = await work.client.get(self._list(state), dict(self.query), max_age_s=_LIST_AGE_S)
         except proxmox.MissingError:
             # The object that has the list is gone.
             return None
         rows = (self.current(row) for row in listed if self._is_row(state, row))
-        return next((row for row in rows if row is not None), None)
+        found = next((row for row in rows if row is not None), None)
+        # An answer says that it is there and hidden from the list, or refuses to say anything.
+        return await self._ask(work, state) if found is None and self.filtered else found
+
+    async def _ask(self, work: Work, state: Object) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] = await work.client.get(self.path_of(state), max_age_s=_LIST_AGE_S)
+        except proxmox.MissingError:
+            return None
+        return self.current(found)
 
     def _list(self, state: Object) -> str:
         return self.path if isinstance(self.path, str) else self.path(state)

@@ -12,7 +12,19 @@ from stackyard.provider.values import UNKNOWN, Object
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["COMMA_SET", "FLAG", "NUMBER", "TEXT", "TRIMMED", "Field", "Form", "changes", "params", "values"]
+__all__ = [
+    "COMMA_SET",
+    "FLAG",
+    "NUMBER",
+    "TEXT",
+    "TRIMMED",
+    "Field",
+    "Form",
+    "changes",
+    "hidden",
+    "params",
+    "values",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +38,9 @@ class Field:
         clears: Whether the property can be unset.
         off: A value beside null for which Proxmox keeps no property.
         create_only: Whether it is sent only when the object is created.
+        blank: Whether an empty text unsets it, where the call has no parameter `delete`.
+        secret: Whether Proxmox never shows it: the state keeps what was sent, the journal does not get it.
+        write_only: The attribute that gives it without a trace in the state, where there is one.
     """
 
     attribute: str
@@ -34,6 +49,9 @@ class Field:
     clears: bool = True
     off: Any = None
     create_only: bool = False
+    blank: bool = False
+    secret: bool = False
+    write_only: str = ""
 
     @property
     def name(self) -> str:
@@ -71,11 +89,19 @@ def params(fields: Iterable[Field], state: Mapping[str, Any]) -> dict[str, Any]:
 
 def changes(fields: Sequence[Field], prior: Object, planned: Object) -> tuple[dict[str, Any], list[str]]:
     """Return what is set in an update, and the properties that are to be unset."""
-    unset = [
-        field.name for field in fields if field.clears and field.is_set(prior) and not field.is_set(planned)
-    ]
-    kept = [field for field in fields if not field.create_only and field.name not in unset]
-    return params(kept, planned), unset
+    gone = [field for field in fields if field.clears and field.is_set(prior) and not field.is_set(planned)]
+    kept = [field for field in fields if not field.create_only and field not in gone]
+    blanks = {field.name: "" for field in gone if field.blank}
+    return {**params(kept, planned), **blanks}, [field.name for field in gone if not field.blank]
+
+
+def hidden(fields: Iterable[Field], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that only a configuration gives, and no plan or state has."""
+    return {
+        field.name: field.form.write(config[field.write_only])
+        for field in fields
+        if field.write_only and config.get(field.write_only) not in (None, UNKNOWN)
+    }
 
 
 def values(fields: Iterable[Field], answer: Mapping[str, Any]) -> Object:
@@ -83,4 +109,5 @@ def values(fields: Iterable[Field], answer: Mapping[str, Any]) -> Object:
     return {
         field.attribute: None if answer.get(field.name) is None else field.form.read(answer[field.name])
         for field in fields
+        if not field.secret
     }

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from stackyard.provider.session import Session
     from stackyard.provider.values import Object
 
-__all__ = ["DataSource", "Resource", "Work"]
+__all__ = ["DataSource", "Resource", "Work", "both_names"]
+
+
+def both_names(name: str) -> tuple[str, str]:
+    """Return the short and the long name of a resource or data source, where bpg has both."""
+    return f"proxmox_{name}", f"proxmox_virtual_environment_{name}"
 
 
 @dataclass(slots=True)
@@ -29,6 +34,7 @@ class Work:
     Attributes:
         session: The configured provider.
         type_name: The name of the resource as the configuration spells it.
+        config: What an apply finds in the configuration; write-only values are there and nowhere else.
         kept: What is there by now; it goes to the state even when the operation fails afterwards.
         private: What is remembered beside the state, from a read to the plan that follows.
         warnings: What the user should know.
@@ -36,6 +42,7 @@ class Work:
 
     session: Session
     type_name: str
+    config: Object = field(default_factory=dict)
     kept: Object | None = None
     private: dict[str, Any] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)

@@ -39,7 +39,7 @@ MESSAGES = {
     "Schema": "1 int64 version, 2 Schema.Block block",
     "Schema.Block": "2 *Schema.Attribute attributes, 3 *Schema.NestedBlock block_types, 6 bool deprecated",
     "Schema.Attribute": "1 string name, 2 bytes type, 4 bool required, 5 bool optional, 6 bool computed,"
-    " 7 bool sensitive, 9 bool deprecated, 10 Schema.Object nested_type",
+    " 7 bool sensitive, 9 bool deprecated, 10 Schema.Object nested_type, 11 bool write_only",
     "Schema.NestedBlock": "1 string type_name, 2 Schema.Block block,"
     " 3 Schema.NestedBlock.NestingMode nesting,"
     " 4 int64 min_items, 5 int64 max_items",

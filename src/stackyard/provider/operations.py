@@ -115,10 +115,15 @@ class Operations:
         return result
 
     async def apply(
-        self, known: KnownResource, type_name: str, prior: Object | None, planned: Object | None
+        self,
+        known: KnownResource,
+        type_name: str,
+        prior: Object | None,
+        planned: Object | None,
+        config: Object | None = None,
     ) -> Result:
         """Make, change or remove an object; what is there after a failure is in the result all the same."""
-        work = Work(self._session, type_name, kept=prior)
+        work = Work(self._session, type_name, config=config or {}, kept=prior)
         result = Result(problems=work.warnings)
         with self._report_errors(result):
             work.kept = await self._perform(known, work, prior, planned)

@@ -96,6 +96,9 @@ class _Planner:
 
     def attribute(self, attribute: Attribute, config: Any, prior: Any, proposed: Any, *, is_new: bool) -> Any:
         rule = attribute.rule
+        if attribute.write_only:
+            # It goes from the configuration to the apply, and into no plan or state.
+            return None
         if config is not None:
             if attribute.nested is not None:
                 return self.plan_nested(attribute.nested, config, prior, proposed)
@@ -144,6 +147,21 @@ class _Planner:
             keeps = rule.keep or rule.default is not UNSET
             if attribute.computed and config.get(name) is None and not keeps:
                 values[name] = UNKNOWN
+            elif attribute.nested is not None:
+                self._forget_nested(attribute.nested, config.get(name), values.get(name))
+        for name, nested in block.blocks.items():
+            self._forget_nested(nested, config.get(name), values.get(name))
+
+    def _forget_nested(self, nested: Nested, config: Any, values: Any) -> None:
+        pairs: list[tuple[Any, Any]] = []
+        if isinstance(config, list) and isinstance(values, list):
+            pairs = list(zip(config, values, strict=False))
+        elif isinstance(config, dict) and isinstance(values, dict):
+            is_map = nested.nesting is Nesting.MAP
+            pairs = [(config.get(key), one) for key, one in values.items()] if is_map else [(config, values)]
+        for written, one in pairs:
+            if isinstance(written, dict) and isinstance(one, dict):
+                self.forget(nested.block, written, one)
 
 
 def _at(elements: Any, index: int) -> Any:
@@ -155,21 +173,34 @@ def _at(elements: Any, index: int) -> Any:
 def _list_replaced(schema: Schema, block: Block, prior: Object, values: Object, path: Path) -> list[Path]:
     found: list[Path] = []
     for name, attribute in block.attributes.items():
-        if attribute.rule.replace and prior.get(name) != values.get(name):
+        before, after = prior.get(name), values.get(name)
+        if attribute.rule.replace and before != after:
             found.append((*path, name))
+        elif attribute.nested is not None and before != after:
+            found += _list_nested(schema, attribute.nested, before, after, (*path, name))
     for name, nested in block.blocks.items():
         before, after = prior.get(name), values.get(name)
         if before == after:
             continue
         if nested.rule.replace and _is_replaced(schema, before, after):
             found.append((*path, name))
-        elif nested.nesting is Nesting.LIST and isinstance(before, list) and isinstance(after, list):
-            for index, (old, new) in enumerate(zip(before, after, strict=False)):
-                if isinstance(new, dict):
-                    found += _list_replaced(schema, nested.block, old, new, (*path, name, index))
-        elif nested.nesting is Nesting.SINGLE and isinstance(before, dict) and isinstance(after, dict):
-            found += _list_replaced(schema, nested.block, before, after, (*path, name))
+        else:
+            found += _list_nested(schema, nested, before, after, (*path, name))
     return found
+
+
+def _list_nested(schema: Schema, nested: Nested, before: Any, after: Any, path: Path) -> list[Path]:
+    """Return what is replaced inside; the elements of sets and maps are compared as a whole."""
+    if nested.nesting is Nesting.LIST and isinstance(before, list) and isinstance(after, list):
+        return [
+            place
+            for index, (old, new) in enumerate(zip(before, after, strict=False))
+            if isinstance(new, dict)
+            for place in _list_replaced(schema, nested.block, old, new, (*path, index))
+        ]
+    if nested.nesting is Nesting.SINGLE and isinstance(before, dict) and isinstance(after, dict):
+        return _list_replaced(schema, nested.block, before, after, path)
+    return []
 
 
 def _is_replaced(schema: Schema, before: Any, after: Any) -> bool:

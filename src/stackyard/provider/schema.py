@@ -66,6 +66,7 @@ class Attribute:
     computed: bool = False
     sensitive: bool = False
     deprecated: bool = False
+    write_only: bool = False
     whole: bool = False
     rule: Rule = Rule()
 
@@ -174,6 +175,7 @@ def _read_attribute(fact: Mapping[str, Any], rules: Mapping[str, Rule], path: st
         computed=bool(fact.get("computed")),
         sensitive=bool(fact.get("sensitive")),
         deprecated=bool(fact.get("deprecated")),
+        write_only=bool(fact.get("write_only")),
         whole=fact.get("type") == "number" and not fact.get("fraction"),
         rule=_rule(fact, rules.get(path)),
     )

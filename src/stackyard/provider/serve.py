@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from stackyard.provider.journal import Journal
 from stackyard.provider.lazy_socket import LazySocket
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from stackyard.clients.objects import Objects
@@ -89,7 +90,7 @@ class RunningProvider:
     @property
     def schemas(self) -> Mapping[str, Schema]:
         """What its resources look like, by type."""
-        return {name: resource.schema for name, resource in self.registry().resources.items()}
+        return _Schemas(self.registry())
 
 
 @contextlib.asynccontextmanager
@@ -110,6 +111,22 @@ async def serve(options: Options | None = None) -> AsyncIterator[RunningProvider
             )
         finally:
             await answering.end()
+
+
+class _Schemas(Mapping[str, "Schema"]):
+    """The schemas of resources by type, each read when it is asked for."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._resources = registry.resources
+
+    def __getitem__(self, name: str) -> Schema:
+        return self._resources[name].schema
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._resources)
+
+    def __len__(self) -> int:
+        return len(self._resources)
 
 
 class _ProviderServer:

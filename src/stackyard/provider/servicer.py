@@ -67,12 +67,12 @@ class Servicer:
     async def GetProviderSchema(self, request: Any) -> Any:  # noqa: N802, D102
         registry = self._registry
         return pb.GetProviderSchema.Response(
-            provider=wire.schema_message(registry.provider),
+            provider=wire.read_schema_message(registry.provider_message),
             resource_schemas={
-                name: wire.schema_message(known.schema) for name, known in registry.resources.items()
+                name: wire.read_schema_message(data) for name, data in registry.resources.messages()
             },
             data_source_schemas={
-                name: wire.schema_message(known.schema) for name, known in registry.data_sources.items()
+                name: wire.read_schema_message(data) for name, data in registry.data_sources.messages()
             },
             server_capabilities=_CAPABILITIES,
         )
@@ -151,8 +151,9 @@ class Servicer:
     async def ApplyResourceChange(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
         prior, planned = wire.read_dynamic(request.prior_state), wire.read_dynamic(request.planned_state)
+        config = wire.read_dynamic(request.config)
         # The engine may go away while we work; what was begun is brought to an end that is known.
-        work = asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned))
+        work = asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned, config))
         try:
             result = await asyncio.shield(work)
         except asyncio.CancelledError:

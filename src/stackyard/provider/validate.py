@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackyard.provider.problems import Problem
-from stackyard.provider.schema import UNSET, Attribute, Block, Nesting
+from stackyard.provider.schema import UNSET, Attribute, Block, Nested, Nesting
 from stackyard.provider.values import UNKNOWN, Object, is_zero
 
 if TYPE_CHECKING:
@@ -26,12 +27,23 @@ def check_block(block: Block, config: Object, path: Path = ()) -> Iterator[Probl
         value = config.get(name)
         if nested.rule.cannot and value not in (None, [], UNKNOWN):
             yield _only_bpg((*path, name))
-        elif nested.nesting is Nesting.SINGLE and isinstance(value, dict):
-            yield from check_block(nested.block, value, (*path, name))
-        elif isinstance(value, list):
-            for index, one in enumerate(value):
-                if isinstance(one, dict):
-                    yield from check_block(nested.block, one, (*path, name, index))
+        else:
+            yield from _check_nested(nested, value, (*path, name))
+
+
+def _check_nested(nested: Nested, value: Any, path: Path) -> Iterator[Problem]:
+    if nested.nesting is Nesting.SINGLE and isinstance(value, dict):
+        yield from check_block(nested.block, value, path)
+        return
+    # An element of a set or map has no number; a finding names the whole, and the attribute in it.
+    elements = enumerate(
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
+    for index, one in elements:
+        if isinstance(one, dict):
+            has_place = nested.nesting is Nesting.LIST
+            for problem in check_block(nested.block, one, (*path, index)):
+                yield problem if has_place else dataclasses.replace(problem, path=path)
 
 
 def _check_attribute(attribute: Attribute, value: Any, path: Path) -> Iterator[Problem]:
@@ -42,8 +54,8 @@ def _check_attribute(attribute: Attribute, value: Any, path: Path) -> Iterator[P
         yield _only_bpg(path)
     elif rule.check is not None and (wrong := rule.check(value)) is not None:
         yield Problem(path=path, detail=f"`{_format_path(path)}` {wrong}.")
-    if attribute.nested is not None and isinstance(value, dict):
-        yield from check_block(attribute.nested.block, value, path)
+    if attribute.nested is not None:
+        yield from _check_nested(attribute.nested, value, path)
 
 
 def _only_bpg(path: Path) -> Problem:

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
     from stackyard.provider.problems import Path, Problem
 
-__all__ = ["diagnostic", "diagnostics", "dynamic", "path_message", "read_dynamic", "schema_message"]
+__all__ = [
+    "diagnostic",
+    "diagnostics",
+    "dynamic",
+    "path_message",
+    "read_dynamic",
+    "read_schema_message",
+    "schema_message",
+]
 
 _BLOCK_NESTING = {
     Nesting.SINGLE: pb.Schema.NestedBlock.SINGLE,
@@ -34,6 +42,11 @@ _OBJECT_NESTING = {
 def schema_message(schema: Schema) -> Any:
     """Return a schema as the engine reads it."""
     return pb.Schema(version=schema.version, block=_block(schema.block))
+
+
+def read_schema_message(data: bytes) -> Any:
+    """Return a schema from the bytes of its message."""
+    return pb.Schema.FromString(data)
 
 
 def _block(block: Block) -> Any:
@@ -55,6 +68,7 @@ def _attribute(name: str, attribute: Attribute) -> Any:
         computed=attribute.computed,
         sensitive=attribute.sensitive,
         deprecated=attribute.deprecated,
+        write_only=attribute.write_only,
     )
 
 

@@ -161,7 +161,7 @@ def _current(one: Requirement, locked: Version | None) -> Version | None:
 
 @functools.cache
 def _built_in_version() -> str:
-    return str(facts.load()["provider_version"])
+    return str(facts.load_provider()["provider_version"])
 
 
 async def _ask(one: Requirement, sources: Sources) -> Offer:

@@ -6,8 +6,10 @@ from typing import Any
 
 from tests.support.provider_bench import proposed
 
+from stackyard.provider.checks import one_of
 from stackyard.provider.plan import PlanDraft, plan_change
 from stackyard.provider.schema import UNSET, Rule, Schema, read_schema
+from stackyard.provider.validate import check_block
 from stackyard.provider.values import UNKNOWN, Object
 
 FACTS: dict[str, Any] = {
@@ -114,3 +116,45 @@ def test_an_incomplete_value_is_made_whole_and_what_does_not_exist_is_dropped() 
     assert whole["disk"] == [{"path": None, "file": "f", "cache": None}]
     assert "gone" not in whole
     assert set(whole) == {"id", "name", "note", "size", "guess", "disk"}
+
+
+NESTED: dict[str, Any] = {
+    "version": 0,
+    "block": {
+        "attributes": {
+            "secret_wo": {"type": "string", "optional": True, "write_only": True},
+            "range": {
+                "optional": True,
+                "nested": {
+                    "nesting": "single",
+                    "attributes": {
+                        "first": {"type": "string", "optional": True},
+                        "found": {"type": "string", "computed": True},
+                    },
+                },
+            },
+            "maps": {
+                "optional": True,
+                "nested": {"nesting": "set", "attributes": {"node": {"type": "string", "required": True}}},
+            },
+        }
+    },
+}
+
+
+def test_a_rule_reaches_into_an_object() -> None:
+    it = read_schema(NESTED, {"range.first": Rule(replace=True)})
+    plan = planned(it, {"range": {"first": "b"}}, {"range": {"first": "a", "found": "x"}})
+    assert plan.replace == [("range", "first")]
+    assert plan.values["range"] == {"first": "b", "found": UNKNOWN}
+
+
+def test_what_is_write_only_is_in_no_plan() -> None:
+    plan = planned(read_schema(NESTED, {}), {"secret_wo": "canary"})
+    assert plan.values["secret_wo"] is None
+
+
+def test_what_is_wrong_in_an_element_of_a_set_is_found() -> None:
+    it = read_schema(NESTED, {"maps.node": Rule(check=one_of("pve1"))})
+    (found,) = check_block(it.block, it.block.complete({"maps": [{"node": "pve1"}, {"node": "pve9"}]}))
+    assert (found.path, found.detail) == (("maps",), "`maps.node` must be one of pve1.")

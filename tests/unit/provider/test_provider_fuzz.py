@@ -53,6 +53,8 @@ def of_attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
     if attribute.nested is not None:
         one: st.SearchStrategy[Any] = of_block(attribute.nested.block)
         value = one if attribute.nested.nesting is Nesting.SINGLE else st.lists(one, max_size=2)
+        if attribute.nested.nesting is Nesting.MAP:
+            value = st.dictionaries(st.sampled_from(["a", "b c"]), one, max_size=2)
     else:
         value = of_type(attribute.type)
     value = value | st.just(UNKNOWN)
@@ -64,6 +66,9 @@ def of_block(block: Block) -> st.SearchStrategy[Object]:
         name: of_attribute(attribute) for name, attribute in block.attributes.items()
     }
     for name, nested in block.blocks.items():
+        if nested.nesting is Nesting.SINGLE:
+            parts[name] = st.none() | of_block(nested.block)
+            continue
         most = min(nested.max_items or 2, 2)
         parts[name] = st.lists(of_block(nested.block), min_size=nested.min_items, max_size=most)
     return st.fixed_dictionaries(parts)

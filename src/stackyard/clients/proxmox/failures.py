@@ -210,7 +210,14 @@ class UntrustedServerError(ProxmoxUnreachableError):
 
 
 # A node that was asked for something that is not there answers 500, and only its text tells.
-_MISSING = ("does not exist", "no such resource", "no such ha", "No such file or directory")
+_MISSING = (
+    "does not exist",
+    "no such resource",
+    "no such ha",
+    "no such user",
+    "no such token",
+    "No such file or directory",
+)
 
 
 def make_refused_error(call: Call, refusal: Refusal) -> RefusedError:

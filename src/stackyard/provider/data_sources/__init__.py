@@ -1,14 +1,4 @@
-"""The data sources, each in the file of what it reads: `ALL` lists them."""
+"""The data sources, one file for each kind, named after it; a folder holds a family and what its kinds share.
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from stackyard.provider.data_sources import cluster, guests
-
-if TYPE_CHECKING:
-    from stackyard.provider.kinds import DataSource
-
-__all__ = ["ALL"]
-
-ALL: tuple[DataSource, ...] = (*cluster.ALL, *guests.ALL)
+To add one, write a file with its `DATA_SOURCE`. `provider.registry` finds it; its schema is in the facts.
+"""

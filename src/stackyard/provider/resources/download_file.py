@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.plan import PlanDraft
 
-__all__ = ["DOWNLOAD_FILE"]
+__all__ = ["RESOURCE"]
 
 _TIMEOUT_S = 600
 _EXISTS = "refusing to override existing file"
@@ -246,7 +246,7 @@ def _identify(given: str) -> Object:
     }
 
 
-DOWNLOAD_FILE = Resource(
+RESOURCE = Resource(
     names=("proxmox_download_file", "proxmox_virtual_environment_download_file"),
     create=_create,
     read=_read,

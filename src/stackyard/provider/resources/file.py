@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.plan import PlanDraft
 
-__all__ = ["FILE"]
+__all__ = ["RESOURCE"]
 
 _CONTENTS = ("backup", "images", "import", "iso", "rootdir", "snippets", "vztmpl")
 _THROUGH_API = ("iso", "vztmpl", "import")
@@ -324,7 +324,7 @@ def _identify(given: str) -> Object:
     }
 
 
-FILE = Resource(
+RESOURCE = Resource(
     names=("proxmox_virtual_environment_file",),
     create=_create,
     read=_read,

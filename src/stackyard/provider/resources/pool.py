@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["POOL", "move_guest", "pool_values"]
+__all__ = ["RESOURCE", "move_guest", "pool_values"]
 
 
 def pool_values(pool: dict[str, Any]) -> Object:
@@ -93,7 +93,7 @@ async def _delete(work: Work, state: Object) -> None:
     await work.client.delete("/pools", {"poolid": state["id"]})
 
 
-POOL = Resource(
+RESOURCE = Resource(
     names=("proxmox_virtual_environment_pool",),
     create=_create,
     read=_read,

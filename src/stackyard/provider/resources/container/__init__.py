@@ -21,7 +21,7 @@ from stackyard.provider.resources.container.update import update
 if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
-__all__ = ["CONTAINER"]
+__all__ = ["RESOURCE"]
 
 
 def _identify(given: str) -> Object:
@@ -31,7 +31,7 @@ def _identify(given: str) -> Object:
     return {"id": vm_id, "vm_id": int(vm_id), "node_name": node}
 
 
-CONTAINER = Resource(
+RESOURCE = Resource(
     names=("proxmox_virtual_environment_container",),
     create=create,
     read=read,

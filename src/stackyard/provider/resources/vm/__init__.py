@@ -22,7 +22,7 @@ from stackyard.provider.resources.vm.validate import validate
 if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
-__all__ = ["VM"]
+__all__ = ["RESOURCE"]
 
 
 def _identify(given: str) -> Object:
@@ -32,7 +32,7 @@ def _identify(given: str) -> Object:
     return {"id": number, "node_name": node, "vm_id": int(number)}
 
 
-VM = Resource(
+RESOURCE = Resource(
     names=("proxmox_virtual_environment_vm",),
     create=create,
     read=refresh,

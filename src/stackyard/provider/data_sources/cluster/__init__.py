@@ -1,0 +1,1 @@
+"""What the cluster is: its version, nodes, datastores and pools."""

@@ -1,0 +1,1 @@
+"""Which guests there are: all that match, or one."""

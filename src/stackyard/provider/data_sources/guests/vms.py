@@ -1,0 +1,9 @@
+"""`proxmox_virtual_environment_vms`: every VM that matches."""
+
+from __future__ import annotations
+
+from stackyard.provider.data_sources.guests.lists import list_guests
+
+__all__ = ["DATA_SOURCE"]
+
+DATA_SOURCE = list_guests("qemu", "vms")

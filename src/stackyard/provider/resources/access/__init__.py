@@ -1,0 +1,1 @@
+"""Who may do what: users and their tokens, groups, roles, realms, and the access control list."""

@@ -1,0 +1,1 @@
+"""Interfaces of a node: written, and then reloaded."""

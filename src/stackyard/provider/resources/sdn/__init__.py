@@ -1,0 +1,1 @@
+"""SDN zones, vnets, subnets and the applier: written as pending, live once applied."""

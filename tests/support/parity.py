@@ -1,0 +1,177 @@
+"""One life of a kind of resource, checked with either provider: what `tests/e2e/test_provider_kinds.py` runs.
+
+A `Case` is a configuration of one kind or several, what is changed in it, and how somebody meddles with it.
+Its checks are the columns of the table of docs/reference/provider.md. Those with bpg need its binary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.support.provider import Stack, lab_api, restricted
+
+from stackyard import lab
+from stackyard.clients import proxmox
+
+__all__ = ["CHECKS", "Case", "check"]
+
+Meddling = Callable[[proxmox.Client], Awaitable[object]]
+Changes = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is checked of some kinds.
+
+    Attributes:
+        id: The name of the case.
+        kinds: The kinds that it proves, by the names in the facts.
+        sources: The data sources that it proves; the text has outputs of their values.
+        text: The configuration.
+        update: Parts of it and what takes their place, all of it a change in place.
+        updated: The addresses that this changes.
+        replace: Parts of it and what takes their place, which makes other objects.
+        replaced: The addresses that this replaces.
+        imports: The id to import each address with.
+        unread: Attributes by address that no import can read; they are given by the next apply.
+        drift: What somebody changes by hand.
+        drifted: The addresses at which a plan shows it.
+        remove: How somebody removes objects by hand.
+        removed: The addresses that are created again then.
+        hidden: The paths on which a caller has no more than PVEAuditor, so that what is elsewhere is hidden.
+        secret: A text that must be neither in the plan nor in the state.
+        nothing: Why bpg cannot do one of the checks, by the name of the check; such a one is not run with it.
+    """
+
+    id: str
+    kinds: Sequence[str]
+    sources: Sequence[str] = ()
+    text: str
+    update: Changes = field(default_factory=dict)
+    updated: Sequence[str] = ()
+    replace: Changes = field(default_factory=dict)
+    replaced: Sequence[str] = ()
+    imports: Mapping[str, str] = field(default_factory=dict)
+    unread: Sequence[str] = ()
+    drift: Meddling | None = None
+    drifted: Sequence[str] = ()
+    remove: Meddling | None = None
+    removed: Sequence[str] = ()
+    hidden: Sequence[str] | None = None
+    secret: str = ""
+    nothing: Mapping[str, str] = field(default_factory=dict)
+
+
+def changed(text: str, changes: Changes) -> str:
+    """Return a configuration with other parts."""
+    for before, after in changes.items():
+        assert before in text, before
+        text = text.replace(before, after)
+    return text
+
+
+async def _life(case: Case, stack: Stack, running: lab.Running) -> None:
+    """Apply, change in place, replace, import, meddle, remove; the built-in provider alone."""
+    stack.write(case.text)
+    await stack.init()
+    await stack.apply()
+    if case.secret:
+        assert case.secret not in (stack.folder / "terraform.tfstate").read_text()
+    await _imports(case, stack)
+    if case.drift is not None:
+        await _meddle(case, stack, running)
+    if case.hidden is not None:
+        await _is_not_gone(case, stack, running)
+    stack.write(changed(case.text, case.update))
+    said = await stack.apply()
+    assert f"0 added, {len(case.updated)} changed, 0 destroyed" in said, said
+    for address in case.updated:
+        assert f"{address}: Modifications complete" in said, said
+    if case.replace:
+        stack.write(changed(case.text, case.replace))
+        planned = await stack.plan(status=2)
+        for address in case.replaced:
+            assert f"{address} must be replaced" in planned, planned
+        await stack.apply()
+    await stack.destroy()
+
+
+async def _imports(case: Case, stack: Stack) -> None:
+    if not case.imports:
+        return
+    await stack.run("state", "rm", *case.imports)
+    blocks = "".join(f'import {{\n to = {to}\n id = "{id_}"\n}}\n' for to, id_ in case.imports.items())
+    stack.write(case.text + blocks)
+    planned = await stack.plan(status=2)
+    # What cannot be read is changed by the apply that imports.
+    expected = f"{len(case.imports)} to import, 0 to add, {len(case.unread)} to change, 0 to destroy"
+    assert expected in planned, planned
+    await stack.apply()
+    stack.write(case.text)
+
+
+async def _meddle(case: Case, stack: Stack, running: lab.Running) -> None:
+    assert case.drift is not None
+    async with lab_api(running) as api:
+        await case.drift(api)
+    planned = await stack.plan(status=2)
+    for address in case.drifted:
+        assert f"{address} will be updated in-place" in planned, planned
+    await stack.apply()
+    if case.remove is None:
+        return
+    async with lab_api(running) as api:
+        await case.remove(api)
+    planned = await stack.plan(status=2)
+    for address in case.removed:
+        assert f"{address} will be created" in planned, planned
+    await stack.apply()
+
+
+async def _is_not_gone(case: Case, stack: Stack, running: lab.Running) -> None:
+    """Plan as somebody who may see nothing of it: an error, and not a plan that creates it all again."""
+    assert case.hidden is not None
+    async with restricted(stack, running, case.hidden) as other:
+        said = await other.run("plan", "-input=false", "-no-color", status=1)
+        assert "will be created" not in said, said
+
+
+async def _ours_then_bpg(case: Case, stack: Stack, running: lab.Running) -> None:
+    await _both(case, stack, bpg_first=False)
+
+
+async def _bpg_then_ours(case: Case, stack: Stack, running: lab.Running) -> None:
+    await _both(case, stack, bpg_first=True)
+
+
+async def _both(case: Case, stack: Stack, *, bpg_first: bool) -> None:
+    """Apply with one and plan with the other, change with the other and plan with the one."""
+    stack.write(case.text)
+    await stack.init()
+    await stack.apply(bpg=bpg_first)
+    await stack.unchanged(bpg=not bpg_first)
+    await stack.run("apply", "-refresh-only", "-auto-approve", "-input=false", bpg=not bpg_first)
+    await stack.unchanged(bpg=bpg_first)
+    if "update" not in case.nothing or bpg_first:
+        stack.write(changed(case.text, case.update))
+        await stack.apply(bpg=not bpg_first)
+        await stack.unchanged(bpg=bpg_first)
+    if case.replace:
+        stack.write(changed(case.text, case.replace))
+        await stack.apply(bpg=bpg_first)
+        await stack.unchanged(bpg=not bpg_first)
+    await stack.destroy(bpg=not bpg_first)
+
+
+Check = Callable[[Case, Stack, lab.Running], Awaitable[None]]
+CHECKS: Mapping[str, Check] = {
+    "life": _life,
+    "apply-ours/plan-bpg": _ours_then_bpg,
+    "apply-bpg/plan-ours": _bpg_then_ours,
+}
+
+
+async def check(name: str, case: Case, stack: Stack, running: lab.Running) -> None:
+    """Run one check of a case."""
+    await CHECKS[name](case, stack, running)
