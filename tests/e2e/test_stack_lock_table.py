@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -181,6 +183,92 @@ def test_the_table_goes_once_the_bucket_shows_that_every_client_has_both_locks(
         assert table not in dynamodb.list_tables()["TableNames"]
     _apply(repo, 5)
     assert repo.json("stack", "lock-table", "status")["stacks"] == []
+
+
+def test_what_cannot_be_seen_is_never_proven(tmp_path: Path, moto_server: str) -> None:
+    bucket, table, backend = _make_backend(moto_server, is_versioned=True)
+    files = {f"{FOLDER}/main.tf": _main(1), f"{FOLDER}/backend.tf": backend}
+    repo = make_repo(tmp_path / "repo", files, env=_CREDENTIALS)
+    repo.run("stack", "lock-table", "add-lockfile")
+    _commit(repo)
+    _apply(repo, 1)
+    assert _status(repo)[0] == "proven"
+    # The last commit of a shallow clone looks as if it had brought everything.
+    copy = tmp_path / "shallow"
+    repo.git("clone", "-q", "--depth", "1", f"file://{repo.root}", str(copy))
+    status, details = _status(StackRepo(root=copy, env=repo.env))
+    assert (status, "shallow" in details) == ("unproven", True)
+
+    with _client("s3", moto_server) as s3, _client("dynamodb", moto_server) as dynamodb:
+        # Versions that a rule has removed by now may have been written without the lock object.
+        rule = {
+            "ID": "old",
+            "Status": "Enabled",
+            "Filter": {"Prefix": "onprem/"},
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+        }
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
+        assert _status(repo)[0] == "proven"
+        status, details = _status(repo, "--since", "2020-01-01T00:00:00Z")
+        assert (status, "after 30 days" in details) == ("unproven", True)
+        s3.delete_bucket_lifecycle(Bucket=bucket)
+
+        # A workspace that nobody wrote since shows nothing of its clients.
+        other = f"env:/prod/{KEY}"
+        s3.put_object(Bucket=bucket, Key=other, Body=b"{}")
+        item = {"LockID": {"S": f"{bucket}/{other}-md5"}, "Digest": {"S": hashlib.md5(b"{}").hexdigest()}}
+        dynamodb.put_item(TableName=table, Item=item)
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_next_second()))
+        _apply(repo, 2)
+        status, details = _status(repo, "--since", since)
+        assert (status, f"{other} was not written since" in details) == ("unproven", True)
+        # Deleted since, its versions still show who wrote it.
+        s3.delete_object(Bucket=bucket, Key=other)
+        status, details = _status(repo, "--since", "2020-01-01T00:00:00Z")
+        assert (status, f"A client without use_lockfile wrote {bucket}/{other}" in details) == (
+            "refuted",
+            True,
+        )
+
+        # While versions are suspended, one write replaces the other.
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_next_second()))
+        _apply(repo, 3)
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        _apply(repo, 4)
+        assert _status(repo, "--since", since)[0] != "proven"
+
+
+def test_a_table_that_others_may_use_is_not_deleted(tmp_path: Path, moto_server: str) -> None:
+    bucket, table, backend = _make_backend(moto_server, is_versioned=True)
+    plain = backend.replace("dynamodb_table", "# dynamodb_table").replace(KEY, "terraform.tfstate")
+    files = {f"{FOLDER}/main.tf": _main(1), f"{FOLDER}/backend.tf": plain}
+    repo = make_repo(tmp_path / "repo", files, env=_CREDENTIALS)
+    with _client("dynamodb", moto_server) as dynamodb:
+        # Another repository has states of the same name in other folders.
+        item = {"LockID": {"S": "others/prod/terraform.tfstate-md5"}, "Digest": {"S": "0"}}
+        dynamodb.put_item(TableName=table, Item=item)
+        refused = repo.run("stack", "lock-table", "delete", table, status=1)
+        assert "others/prod/terraform.tfstate" in refused.stderr
+        dynamodb.delete_item(TableName=table, Key={"LockID": item["LockID"]})
+
+        # A stack whose table only OpenTofu can compute may use this one.
+        named = backend.replace(f'dynamodb_table = "{table}"', "dynamodb_table = var.table")
+        repo.write({"stacks/onprem/b/main.tf": named})
+        assert "cannot be read" in repo.run("stack", "lock-table", "delete", table, status=1).stderr
+        # A stack of the default branch that is not here uses it.
+        repo.write({"stacks/onprem/b/main.tf": backend})
+        repo.commit()
+        shutil.rmtree(repo.root / "stacks/onprem/b")
+        merged = repo.run("stack", "lock-table", "delete", table, status=1)
+        assert "On the default branch, stacks/onprem/b/main.tf names" in merged.stderr
+        repo.commit()
+        # Its own states, and those of workspaces, are known.
+        for name in ("", "env:/prod/"):
+            own = {"LockID": {"S": f"{bucket}/{name}terraform.tfstate-md5"}, "Digest": {"S": "0"}}
+            dynamodb.put_item(TableName=table, Item=own)
+        repo.run("stack", "lock-table", "delete", table)
+        assert table not in dynamodb.list_tables()["TableNames"]
 
 
 def test_a_client_without_the_table_is_seen_by_the_digest_and_no_versions_are_no_proof(

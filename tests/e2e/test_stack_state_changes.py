@@ -19,6 +19,7 @@ from tests.support.seaweed import ACCESS_KEY, BUCKET, SECRET_KEY, Seaweed, new_p
 from tests.support.stack_repo import StackRepo, make_repo
 
 from stackyard.path.stacks.source import make_target
+from stackyard.path.stacks.state_change.approval import approve
 from stackyard.path.stacks.state_change.records import ChangeRecords
 from stackyard.sources.stacks.repository import find_stacks
 from stackyard.sources.stacks.store import store_of
@@ -56,13 +57,30 @@ def _repo(folder: Path, backend: str = _STORE, **env: str) -> StackRepo:
     files = {f"{FOLDER}/main.tf": _MAIN, f"{FOLDER}/m/main.tf": _MODULE}
     if backend:
         files[f"{FOLDER}/backend.tf"] = backend
-    repo = make_repo(folder, files, env={"LOGNAME": "ann", "TF_VAR_password": SECRET, **env})
+    repo = make_repo(folder, files, env={"TF_VAR_password": SECRET, **env})
     repo.run("apply", TARGET, "--yes")
     return repo
 
 
 def _as(repo: StackRepo, user: str, *words: str, status: int | None = 0) -> Ended:
-    return StackRepo(root=repo.root, env={**repo.env, "LOGNAME": user}).run(*words, status=status)
+    """Run a command by the same user, who says to be another one."""
+    return StackRepo(root=repo.root, env={**repo.env, "LOGNAME": user, "USER": user}).run(
+        *words, status=status
+    )
+
+
+def _approve_by(repo: StackRepo, person: str, which: str) -> None:
+    """Approve a change as a user of another machine that uses the same store."""
+    with _records(repo) as records:
+        records.put(approve(records.find(which), person, is_alone=False, is_protected=True))
+
+
+def _share(repo: StackRepo) -> None:
+    """Give the repository a remote that has its default branch."""
+    remote = repo.root.parent / f"{repo.root.name}.git"
+    repo.git("init", "-q", "--bare", str(remote))
+    repo.git("remote", "add", "origin", str(remote))
+    repo.git("push", "-q", "origin", "main")
 
 
 def _change(repo: StackRepo, verb: str, *words: str) -> dict[str, Any]:
@@ -109,7 +127,10 @@ def test_a_move_is_proposed_approved_by_a_second_person_made_once_and_taken_back
     assert "E-STATE-CHANGE-SAME-PERSON" in alone.stderr
     early = repo.run("stack", "state", "apply", which, status=1)
     assert "E-STATE-CHANGE-NOT-APPROVED" in early.stderr
-    _as(repo, "bob", "stack", "state", "approve", which)
+    # Whoever says to be another one is the same user.
+    renamed = _as(repo, "bob", "stack", "state", "approve", which, status=1)
+    assert "E-STATE-CHANGE-SAME-PERSON" in renamed.stderr
+    _approve_by(repo, "bob@desk", which)
     done = repo.json("stack", "state", "apply", which)
     assert (done["was_done"], done["is_as_reviewed"], done["kept"]) == (False, True, "1")
     assert done["approval"]["by"].startswith("bob@")
@@ -178,7 +199,8 @@ def test_a_local_state_is_changed_whole_and_a_kept_copy_brings_it_back(tmp_path:
 
 
 def test_a_merged_file_counts_as_approved_and_an_edited_one_does_not(tmp_path: Path) -> None:
-    repo = _repo(tmp_path)
+    repo = _repo(tmp_path / "repo")
+    _share(repo)
     repo.git("checkout", "-q", "-b", "rename")
     _edit(repo, 'module "m"', 'module "n"')
     made = _change(repo, "mv", "module.m", "module.n", "--out", "change.yaml")
@@ -190,6 +212,10 @@ def test_a_merged_file_counts_as_approved_and_an_edited_one_does_not(tmp_path: P
     assert "E-STATE-CHANGE-NOT-APPROVED" in refused.stderr
     repo.git("checkout", "-q", "main")
     repo.git("merge", "-q", "rename")
+    # A branch of this clone shows no review.
+    local = repo.run("stack", "state", "apply", "change.yaml", status=1)
+    assert "E-STATE-CHANGE-NOT-APPROVED" in local.stderr
+    repo.git("push", "-q", "origin", "main")
 
     # An edited file is neither what is merged nor what was proposed.
     for edited in (text.replace("to: module.n", "to: module.other"), text.replace("serial: 1", "serial: 9")):
@@ -205,9 +231,14 @@ def test_a_merged_file_counts_as_approved_and_an_edited_one_does_not(tmp_path: P
     assert forged.count("module.z") == 1
     repo.write({"forged.yaml": forged})
     repo.commit("Forge")
+    repo.git("push", "-q", "origin", "main")
+    # Nor can one approve it by a file of one's own that names another proposer.
+    repo.write({"other.yaml": forged.replace("proposed_by: ", "proposed_by: not-")})
+    unknown = repo.run("stack", "state", "approve", "other.yaml", status=65)
+    assert "E-STATE-CHANGE-UNKNOWN" in unknown.stderr
     assert "E-STATE-CHANGE-RESULT" in repo.run("stack", "state", "apply", "forged.yaml", status=1).stderr
     done = repo.json("stack", "state", "apply", "change.yaml")
-    assert done["approval"]["by"] == "branch main"
+    assert done["approval"]["by"] == "branch origin/main"
     assert done["plan_now"]["changes"] == []
 
 
@@ -236,11 +267,14 @@ def test_imports_and_providers_are_proposed_on_a_copy_and_refusals_change_nothin
     assert none.status != 0
     assert [one["id"] for one in repo.json("stack", "state", "list")["changes"]] == [made["id"]]
 
-    # A protected stack needs a second person, whatever one says.
+    # A protected stack needs a second person, whatever one says, and whenever one said it.
+    repo.run("stack", "state", "approve", made["id"], "--alone")
     repo.write({f"{FOLDER}/stack.yaml": "protected: true\n"})
     alone = repo.run("stack", "state", "approve", made["id"], "--alone", status=1)
     assert "is protected" in alone.stderr
-    _as(repo, "bob", "stack", "state", "approve", made["id"])
+    early = repo.run("stack", "state", "apply", made["id"], status=1)
+    assert "E-STATE-CHANGE-NOT-APPROVED" in early.stderr
+    _approve_by(repo, "bob@desk", made["id"])
     # Somebody applies something in between: the approval is worth nothing then.
     repo.run("apply", TARGET, "--yes", "--allow-dirty")
     assert "E-STATE-CHANGE-STALE" in repo.run("stack", "state", "apply", made["id"], status=65).stderr

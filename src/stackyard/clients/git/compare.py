@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.base.process import ProcessFailedError
 from stackyard.clients.git.index_file import IndexFile, TrackedFile
 from stackyard.clients.git.run import GitError, git_command, read_git, run_git
 
@@ -141,6 +142,30 @@ class Comparison:
         """
         asked = ("log", "-1", "--format=%ct", f"-S{word}", commit, "--", *paths)
         return float((await self._run(*asked)).strip() or 0)
+
+    async def find_files_with(self, commit: str, pattern: str) -> list[str]:
+        """Return the paths of the files of a commit that have a line that fits an extended expression.
+
+        Raises:
+            GitError: The commit is not here.
+        """
+        asked = ("grep", "-z", "--name-only", "-I", "-E", "-e", pattern, commit)
+        try:
+            listed = await self._run(*asked)
+        except GitError as err:
+            # It ends with 1 where there is none.
+            if isinstance(err.__cause__, ProcessFailedError) and err.__cause__.returncode == 1:
+                return []
+            raise
+        return [path.removeprefix(f"{commit}:") for path in listed.split("\0") if path]
+
+    async def is_shallow(self) -> bool:
+        """Return whether commits of the past are missing here.
+
+        Raises:
+            GitError: This is no repository, or git does not trust it.
+        """
+        return (await self._run("rev-parse", "--is-shallow-repository")).strip() == "true"
 
     async def list_files(self, commit: str) -> list[str]:
         """Return the paths of all files of a commit."""

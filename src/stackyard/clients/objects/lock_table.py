@@ -25,6 +25,9 @@ __all__ = ["LockTable", "LockTableError", "StateBucket", "TableLock", "WrittenVe
 _DIGEST_SUFFIX = "-md5"
 _LOCK_SUFFIX = ".tflock"
 _GONE = {"ResourceNotFoundException", "NoSuchKey", "404"}
+_NO_LIFECYCLE = {"NoSuchLifecycleConfiguration", "NotImplemented", "501"}
+# The id of a version that was written while the bucket kept none: the next such write replaces it.
+_UNVERSIONED = "null"
 
 
 class LockTableError(UnreachableError):
@@ -63,6 +66,11 @@ class WrittenVersion:
     id: str
     at: float
     is_locked: bool
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the bucket kept versions when it was written."""
+        return self.id != _UNVERSIONED
 
 
 @contextlib.contextmanager
@@ -164,15 +172,33 @@ class StateBucket:
             return bool(self._client.get_bucket_versioning(Bucket=self.name).get("Status") == "Enabled")
 
     def list_keys(self, key: str, workspaces: str) -> Iterator[str]:
-        """Yield the keys of a state: its own, and those of its workspaces."""
-        yield key
-        pages = self._client.get_paginator("list_objects_v2")
+        """Yield the keys of a state: its own, and those of its workspaces, deleted ones too."""
+        found = {key: None}
+        pages = self._client.get_paginator("list_object_versions")
         with _answers(f"The bucket {self.name}"):
             for page in pages.paginate(Bucket=self.name, Prefix=f"{workspaces}/"):
-                for one in page.get("Contents", ()):
+                for one in page.get("Versions", ()):
                     inner = one["Key"].removeprefix(f"{workspaces}/")
                     if inner.partition("/")[2] == key:
-                        yield one["Key"]
+                        found[one["Key"]] = None
+        yield from found
+
+    def find_kept_days(self, key: str) -> int | None:
+        """Return after how many days old versions of a key are removed; None where they never are."""
+        try:
+            with _answers(f"The bucket {self.name}"):
+                said = self._client.get_bucket_lifecycle_configuration(Bucket=self.name)
+        except LockTableError as err:
+            if _code(err) in _NO_LIFECYCLE:
+                return None
+            raise
+        days = [
+            rule["NoncurrentVersionExpiration"].get("NoncurrentDays", 0)
+            for rule in said.get("Rules", ())
+            if rule.get("Status") == "Enabled" and "NoncurrentVersionExpiration" in rule
+            if key.startswith(_prefix_of(rule))
+        ]
+        return min(days, default=None)
 
     def read_md5(self, key: str) -> str | None:
         """Return the MD5 of a state, None where there is none."""
@@ -198,7 +224,7 @@ class StateBucket:
 
     def list_versions(self, key: str, since: float) -> list[WrittenVersion]:
         """Return the versions of a state that were written since a time, the oldest first."""
-        written, locked, freed = [], [], []
+        written, locked, freed, is_held = [], [], [], False
         pages = self._client.get_paginator("list_object_versions")
         with _answers(f"The bucket {self.name}"):
             for page in pages.paginate(Bucket=self.name, Prefix=key):
@@ -208,12 +234,13 @@ class StateBucket:
                         written.append((at, one["VersionId"]))
                     elif one["Key"] == key + _LOCK_SUFFIX:
                         locked.append(at)
+                        is_held |= one["IsLatest"]
                 freed += [
                     one["LastModified"].timestamp()
                     for one in page.get("DeleteMarkers", ())
                     if one["Key"] == key + _LOCK_SUFFIX
                 ]
-        cycles = pair_cycles(locked, freed)
+        cycles = pair_cycles(locked, freed, is_held=is_held)
         return [
             WrittenVersion(id=which, at=at, is_locked=any(start <= at <= end for start, end in cycles))
             for at, which in sorted(written)
@@ -225,7 +252,7 @@ class StateBucket:
         self._client.close()
 
 
-def pair_cycles(locked: list[float], freed: list[float]) -> list[tuple[float, float]]:
+def pair_cycles(locked: list[float], freed: list[float], *, is_held: bool) -> list[tuple[float, float]]:
     """Return from when to when a lock object was there, each time.
 
     Several cycles may fall into one second, which is all that a bucket tells: each end belongs to one begin.
@@ -233,14 +260,23 @@ def pair_cycles(locked: list[float], freed: list[float]) -> list[tuple[float, fl
     Args:
         locked: When it was created, each time.
         freed: When it was deleted, each time.
+        is_held: Whether it is there now; only then has the last cycle no end. Any other without an end is
+            known for the moment in which it began, and no longer.
     """
-    ends, cycles, place = sorted(freed), [], 0
-    for start in sorted(locked):
+    starts, ends, cycles, place = sorted(locked), sorted(freed), [], 0
+    for number, start in enumerate(starts, 1):
         while place < len(ends) and ends[place] < start:
             place += 1
-        cycles.append((start, ends[place] if place < len(ends) else float("inf")))
+        unknown = float("inf") if is_held and number == len(starts) else start
+        cycles.append((start, ends[place] if place < len(ends) else unknown))
         place += 1
     return cycles
+
+
+def _prefix_of(rule: dict[str, Any]) -> str:
+    """Return what the keys of a lifecycle rule begin with; its other conditions are taken as met."""
+    chosen = rule.get("Filter") or {}
+    return str(chosen.get("Prefix") or chosen.get("And", {}).get("Prefix") or rule.get("Prefix") or "")
 
 
 def _lock_of(item: dict[str, Any]) -> TableLock:

@@ -45,6 +45,7 @@ class S3Config:
         attempts: How often a request is made in all before the store counts as unreachable.
         credentials: Who we are there; nothing of the surroundings is used besides them.
         largest_bytes: A larger object is not ours, and is not read.
+        profile: The profile in the files of AWS; None reads AWS_PROFILE.
     """
 
     bucket: str
@@ -56,6 +57,7 @@ class S3Config:
     attempts: int = 3
     credentials: S3Credentials | None = None
     largest_bytes: int = 1024 * _MIB
+    profile: str | None = None
 
 
 def _session_keys(own: S3Credentials) -> dict[str, str | None]:
@@ -96,7 +98,7 @@ def make_client(place: S3Config, *, service: str = "s3") -> Any:
     own = place.credentials
     keys = {} if own is None else _session_keys(own)
     try:
-        core = botocore.session.get_session()
+        core = botocore.session.Session(profile=place.profile)
         core.register_component("data_loader", _models())
         session = boto3.session.Session(botocore_session=core, region_name=place.region, **keys)
         region = place.region or session.region_name or "us-east-1"

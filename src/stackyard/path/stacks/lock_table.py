@@ -19,10 +19,10 @@ from stackyard.base.errors import Location
 from stackyard.base.extras import needed
 from stackyard.sources.stacks.backend_block import BackendEditError
 from stackyard.sources.stacks.facts import read_facts
-from stackyard.sources.stacks.lock_settings import LockSettings, read_lock_settings
+from stackyard.sources.stacks.lock_settings import LockSettings, list_settings, read_lock_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from stackyard.clients.git.compare import Comparison
@@ -39,10 +39,22 @@ __all__ = [
     "find_table_stacks",
     "open_table",
     "prove_stack",
-    "read_merged",
 ]
 
 _WORKSPACES = "env:"
+_DAY_S = 86400
+# Where the state and the table are.
+_PLACES = (
+    "bucket",
+    "key",
+    "dynamodb_table",
+    "workspace_key_prefix",
+    "region",
+    "profile",
+    "endpoints",
+    "endpoint",
+    "dynamodb_endpoint",
+)
 _SHOWN = 3
 
 
@@ -68,6 +80,7 @@ class TableStack:
         settings: The settings of the backend.
         files: The files that may hold them: code in the folder, and backend config files.
         table_file: The one that names the table; None where that is in JSON.
+        computed: Settings that say where the state and the table are, and that only an engine can compute.
     """
 
     stack: Stack
@@ -76,6 +89,7 @@ class TableStack:
     settings: Mapping[str, str]
     files: tuple[Path, ...]
     table_file: Path | None = None
+    computed: tuple[str, ...] = ()
 
     @property
     def has_table(self) -> bool:
@@ -137,7 +151,14 @@ def _read_stack(repository: StackRepository, stack: Stack) -> TableStack | None:
         settings=backend.settings,
         files=files,
         table_file=next(named, None),
+        computed=_find_computed(read.values(), backend.settings),
     )
+
+
+def _find_computed(contents: Iterable[bytes], settings: Mapping[str, str]) -> tuple[str, ...]:
+    known = {name.partition(".")[0] for name in settings}
+    written = {name for data in contents for name in list_settings(data)}
+    return tuple(name for name in _PLACES if name in written - known)
 
 
 def _join(contents: list[bytes]) -> LockSettings:
@@ -148,7 +169,7 @@ def _join(contents: list[bytes]) -> LockSettings:
     )
 
 
-async def read_merged(one: TableStack, git: Comparison, tip: str) -> LockSettings:
+async def _read_merged(one: TableStack, git: Comparison, tip: str) -> LockSettings:
     """Return the locks that the default branch names for a stack.
 
     Raises:
@@ -178,11 +199,14 @@ async def prove_stack(one: TableStack, git: Comparison | None, tip: str, since: 
     """
     if not one.has_lockfile:
         return LockProof(status=ProofStatus.NO_LOCKFILE, details=("Its code does not set use_lockfile.",))
-    merged = LockSettings() if git is None or not tip else await read_merged(one, git, tip)
+    merged = LockSettings() if git is None or not tip else await _read_merged(one, git, tip)
     if git is None or not merged.has_lockfile or merged.table is None:
         return LockProof(
             status=ProofStatus.NOT_MERGED, details=("The default branch does not have both locks yet.",)
         )
+    if since is None and await git.is_shallow():
+        text = "This clone is shallow: it does not show since when the default branch has both locks."
+        return LockProof(status=ProofStatus.UNPROVEN, details=(text, "Run `git fetch --unshallow`."))
     if since is None:
         places = [path.relative_to(git.top).as_posix() for path in _inside(one, git)]
         since = await git.find_last_edit(tip, "use_lockfile", places)
@@ -191,8 +215,9 @@ async def prove_stack(one: TableStack, git: Comparison | None, tip: str, since: 
 
 def _look(one: TableStack, since: float) -> LockProof:
     key, bucket_name = one.settings.get("key", ""), one.settings.get("bucket", "")
-    if not one.table or not key or not bucket_name:
-        text = "Its table, bucket or key is an expression, which only OpenTofu can compute."
+    if one.computed or not one.table or not key or not bucket_name:
+        named = ", ".join(one.computed) or "table, bucket or key"
+        text = f"Its {named} is an expression, which only OpenTofu can compute."
         return LockProof(status=ProofStatus.UNPROVEN, details=(text,), since=since)
     with _open_bucket(one) as bucket, open_table(one.table, one.settings) as table:
         is_versioned = bucket.is_versioned()
@@ -200,13 +225,17 @@ def _look(one: TableStack, since: float) -> LockProof:
         findings = _Findings(bucket=bucket, table=table, since=since)
         for found in bucket.list_keys(key, workspaces):
             findings.look_at(found, is_versioned=is_versioned)
-    unproven = []
-    if not is_versioned:
-        unproven = [
-            f"The bucket {bucket_name} keeps no versions, so that nothing shows how they were written."
-        ]
-    elif not findings.versions:
-        unproven = [f"No version was written since {_utc(since)}, when the default branch got both locks."]
+        unproven = findings.unseen
+        if not is_versioned:
+            unproven = [
+                f"The bucket {bucket_name} keeps no versions, so that nothing shows how they were written."
+            ]
+        elif not findings.versions:
+            unproven = [
+                f"No version was written since {_utc(since)}, when the default branch got both locks."
+            ]
+        elif lost := _find_lost(bucket, key, since):
+            unproven = [*unproven, lost]
     for status, details in (
         (ProofStatus.REFUTED, findings.wrong),
         (ProofStatus.LOCKED, findings.held),
@@ -218,6 +247,22 @@ def _look(one: TableStack, since: float) -> LockProof:
     raise AssertionError("a proof always has details")
 
 
+def _find_lost(bucket: StateBucket, key: str, since: float) -> str:
+    """Return why versions may be gone that were written since a time; empty where none are."""
+    from stackyard.clients.objects.lock_table import LockTableError  # lazy: boto3 costs 300 ms
+
+    try:
+        days = bucket.find_kept_days(key)
+    except LockTableError as err:
+        return f"Whether the bucket removes old versions is not known: {err.detail}"
+    if days is None or since >= time.time() - days * _DAY_S:
+        return ""
+    return (
+        f"The bucket removes old versions after {days} days: what was written since {_utc(since)} may be "
+        "gone. Count from later on with --since."
+    )
+
+
 class _Findings:
     """What the states of a stack show, its workspaces included."""
 
@@ -225,6 +270,7 @@ class _Findings:
         self._bucket, self._table, self._since = bucket, table, since
         self.wrong: list[str] = []
         self.held: list[str] = []
+        self.unseen: list[str] = []
         self.versions = 0
 
     def look_at(self, key: str, *, is_versioned: bool) -> None:
@@ -239,6 +285,10 @@ class _Findings:
             return
         versions = self._bucket.list_versions(key, self._since)
         self.versions += len(versions)
+        if md5 is not None and not versions:
+            self.unseen.append(f"{state} was not written since {_utc(self._since)}.")
+        if any(not one.is_kept for one in versions):
+            self.unseen.append(f"{state} was written while the bucket kept no versions: others may be gone.")
         bare = [one for one in versions if not one.is_locked]
         self.wrong += [
             f"A client without use_lockfile wrote {state} at {_utc(one.at)} (version {one.id})."
@@ -281,6 +331,7 @@ def describe_place(settings: Mapping[str, str], service: str) -> S3Config:
         endpoint_url=endpoint or None,
         region=settings.get("region") or None,
         credentials=own,
+        profile=settings.get("profile") or None,
     )
 
 

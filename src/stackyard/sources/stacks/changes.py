@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseNotFoundError", "find_changes", "find_default_tip"]
 
+_REMOTES = "refs/remotes/"
+
 
 class BaseNotFoundError(InvalidInputError):
     """What a working tree is to be compared with is not there."""
@@ -95,10 +97,16 @@ def _combine(
     return {path: one for path, one in found.items() if one.old != one.new}
 
 
-async def find_default_tip(git: Comparison) -> tuple[str, str]:
-    """Return the last commit of the default branch that is known here, and its name; empty where none is."""
-    refs = await git.list_refs(*DEFAULT_BRANCHES)
-    chosen = next((ref for ref in DEFAULT_BRANCHES if ref in refs), None)
+async def find_default_tip(git: Comparison, *, is_shared: bool = False) -> tuple[str, str]:
+    """Return the last commit of the default branch that is known here, and its name; empty where none is.
+
+    Args:
+        git: The repository.
+        is_shared: Whether only the branch of a remote counts.
+    """
+    names = [ref for ref in DEFAULT_BRANCHES if not is_shared or ref.startswith(_REMOTES)]
+    refs = await git.list_refs(*names)
+    chosen = next((ref for ref in names if ref in refs), None)
     return ("", "") if chosen is None else _name_tip(chosen, *refs[chosen])
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stackyard.base.documents.hcltree import Node
 
-__all__ = ["LockSettings", "add_lockfile", "drop_table", "read_lock_settings"]
+__all__ = ["LockSettings", "add_lockfile", "drop_table", "list_settings", "read_lock_settings"]
 
 _TABLE = "dynamodb_table"
 _LOCKFILE = "use_lockfile"
@@ -41,6 +41,11 @@ def read_lock_settings(data: bytes) -> LockSettings:
         table=None if table is None else _plain(table),
         has_lockfile=lockfile is not None and _value(lockfile) == b"true",
     )
+
+
+def list_settings(data: bytes) -> frozenset[str]:
+    """Return the names of all settings of the S3 backend in a file, whatever their values."""
+    return frozenset(_find(data))
 
 
 def add_lockfile(data: bytes, path: str) -> bytes:

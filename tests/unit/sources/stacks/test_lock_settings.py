@@ -86,3 +86,13 @@ def test_endpoints_in_an_object_are_settings_and_headers_are_never_shown(tmp_pat
     backend = read_facts(found, found.find("b")).backend
     assert backend is not None
     assert show_settings(backend.settings)["headers.Authorization"] == "(hidden)"
+
+
+def test_settings_that_only_an_engine_can_compute_are_named(tmp_path: Path) -> None:
+    text = (
+        'terraform {\n  backend "s3" {\n    bucket = "b"\n    key = "k"\n    dynamodb_table = "t"\n'
+        "    workspace_key_prefix = var.prefix\n    use_path_style = true\n"
+        '    endpoints = { s3 = "http://h:1" }\n  }\n}\n'
+    )
+    [found] = find_table_stacks(repository(tmp_path, {"stacks/a/main.tf": text}))
+    assert found.computed == ("workspace_key_prefix",)

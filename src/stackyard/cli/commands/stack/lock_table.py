@@ -55,7 +55,7 @@ def status(session: Session, table: str | None, since: datetime.datetime | None)
 
     `proven`: since the default branch has both locks, every version of the state was written under the lock
     object, and the table has the digest of the current one. `refuted`: a client has only one of the locks; it
-    is named if it holds the table. `unproven`: the bucket keeps no versions, or nothing was written yet.
+    is named if it holds the table. `unproven`: something cannot be seen, or nothing was written yet.
     """
     from stackyard.cli.runs.stacks.lock_table import run_status  # lazy: the help needs none of it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from stackyard.path.stacks.lock_table import (
     find_table_stacks,
     open_table,
     prove_stack,
-    read_merged,
 )
 from stackyard.sources.stacks.changes import find_default_tip
 from stackyard.sources.stacks.lock_settings import add_lockfile, drop_table, read_lock_settings
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["run_add_lockfile", "run_delete_table", "run_drop", "run_status"]
 
 _MAY_GO = {ProofStatus.PROVEN}
+# A name, or what AWS calls a table by across accounts.
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,1024}")
 
 
 class TableInUseError(StackyardError):
@@ -121,23 +123,56 @@ async def run_delete_table(table: str, *, is_unproven_taken: bool) -> Result:
     """Delete a table that no stack names any more, here and on the default branch."""
     branch = await _Branch.find()
     stacks = find_table_stacks(branch.repository)
-    using = [one.stack.name for one in stacks if one.table == table]
-    if using:
-        raise TableInUseError(f"The code of {', '.join(using)} names the table {table}.")
+    _require_unused_here(branch, stacks, table)
     if branch.git is not None and branch.tip:
-        merged = {one.stack.name: await read_merged(one, branch.git, branch.tip) for one in stacks}
-        using = [name for name, said in merged.items() if said.table == table]
-        if using:
-            raise TableInUseError(f"On the default branch, {', '.join(using)} names the table {table}.")
+        # Every file: a stack may be there that is not here.
+        files = await branch.git.find_files_with(branch.tip, _naming(table))
+        if files:
+            raise TableInUseError(f"On the default branch, {', '.join(files[:5])} names the table {table}.")
     places = {tuple(sorted(_place_of(one).items())): one for one in stacks}
     if len(places) > 1:
-        raise UsageError("The stacks use several regions or endpoints: delete the table with the AWS CLI.")
+        raise UsageError("The stacks use several regions or accounts: delete the table with the AWS CLI.")
     settings = next(iter(places.values())).settings if places else {}
-    text = await asyncio.to_thread(_delete, table, settings, _keys(stacks), is_unproven_taken)
+    if any(name.partition(".")[0] in ("assume_role", "role_arn") for name in settings):
+        raise UsageError(
+            "The stacks assume a role, which is not used here: delete the table with the AWS CLI."
+        )
+    text = await asyncio.to_thread(_delete, table, settings, _States(stacks), is_unproven_taken)
     return Result(document={"table": table, "deleted": True}, show=lambda writer: writer.line(text))
 
 
-def _delete(table: str, settings: Any, known: set[str], is_unproven_taken: bool) -> str:
+def _require_unused_here(branch: _Branch, stacks: list[TableStack], table: str) -> None:
+    """Refuse a table that a stack names here, or may name.
+
+    Raises:
+        TableInUseError: One does.
+        UsageError: This is no name of a table.
+    """
+    if not _TABLE_NAME.fullmatch(table):
+        raise UsageError(f"`{table[:60]}` is no name of a table.")
+    using = [one.stack.name for one in stacks if one.table == table]
+    if using:
+        raise TableInUseError(f"The code of {', '.join(using)} names the table {table}.")
+    unknown = [one.stack.name for one in stacks if one.has_table and not one.table]
+    unknown += branch.repository.broken
+    if unknown:
+        raise TableInUseError(
+            f"Which table {', '.join(unknown)} uses cannot be read from the code.",
+            remedy="Correct the code, or write the name of the table as a plain text, then repeat it.",
+        )
+
+
+def _naming(table: str) -> str:
+    """Return an extended expression for a line that names a table for a lock, in both syntaxes.
+
+    A line that is a comment does not.
+    """
+    literal = "".join(one if one.isalnum() else f"[{one}]" for one in table)
+    begin = "^[[:space:]]*([^#/[:space:]][^#]*)?"
+    return f'{begin}dynamodb_table"?[[:space:]]*[=:][[:space:]]*"{literal}"'
+
+
+def _delete(table: str, settings: Any, known: _States, is_unproven_taken: bool) -> str:
     with open_table(table, settings) as opened:
         if not opened.exists():
             return f"There is no table {table}: it is deleted already."
@@ -145,7 +180,7 @@ def _delete(table: str, settings: Any, known: set[str], is_unproven_taken: bool)
         if locks:
             held = "; ".join(f"{one.who} holds {one.state}" for one in locks)
             raise TableInUseError(f"Locks are held in the table {table}: {held}.")
-        others = [one for one in digests if one not in known and not one.endswith(tuple(known))]
+        others = [one for one in digests if not known.have(one)]
         if others and not is_unproven_taken:
             raise TableInUseError(
                 f"The table {table} has digests of states that no stack here has: {', '.join(others[:5])}.",
@@ -155,14 +190,30 @@ def _delete(table: str, settings: Any, known: set[str], is_unproven_taken: bool)
     return f"Deleted the table {table}."
 
 
-def _keys(stacks: list[TableStack]) -> set[str]:
-    return {f"{one.settings.get('bucket')}/{one.settings.get('key')}" for one in stacks} | {
-        f"/{one.settings.get('key')}" for one in stacks
-    }
+class _States:
+    """The states of stacks, those of their workspaces included."""
+
+    def __init__(self, stacks: list[TableStack]) -> None:
+        settings = [one.settings for one in stacks]
+        self._known = {
+            (said["bucket"], said.get("workspace_key_prefix", "env:"), said["key"])
+            for said in settings
+            if "bucket" in said and "key" in said
+        }
+
+    def have(self, state: str) -> bool:
+        """Return whether `BUCKET/KEY` is one of them."""
+        for bucket, prefix, key in self._known:
+            above = f"{bucket}/{prefix}/"
+            if state == f"{bucket}/{key}":
+                return True
+            if state.startswith(above) and state.removeprefix(above).partition("/")[2] == key:
+                return True
+        return False
 
 
 def _place_of(one: TableStack) -> dict[str, str]:
-    names = ("region", "endpoints.dynamodb", "dynamodb_endpoint")
+    names = ("region", "profile", "endpoints.dynamodb", "dynamodb_endpoint")
     return {name: one.settings.get(name, "") for name in names}
 
 

@@ -21,12 +21,18 @@ from stackyard.path.stacks.state_change.approval import (
     approve,
     find_merged,
     name_person,
+    require_second_person,
     utc_now,
 )
 from stackyard.path.stacks.state_change.document import read_change_file
 from stackyard.path.stacks.state_change.operation import make_operation
 from stackyard.path.stacks.state_change.propose import propose_change
-from stackyard.path.stacks.state_change.records import Approval, ChangeRecord, ChangeRecords
+from stackyard.path.stacks.state_change.records import (
+    Approval,
+    ChangeRecord,
+    ChangeRecords,
+    ChangeUnknownError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +89,7 @@ async def run_state_apply(session: Session, values: dict[str, Any]) -> Result:
         if stored is not None:
             _require_same(stored, record.change)
             record = replace(stored, approval=record.approval)
+        require_second_person(record, is_protected=_is_protected(command, record))
         done = await apply_change(run, record)
         chosen.note({"state_change": record.change.id, "operation": str(record.change.operation)})
     return Result(
@@ -146,10 +153,15 @@ def run_state_approve(session: Session, named: str, *, is_alone: bool) -> Result
     """Approve a change."""
     command = _command(session)
     record = _read_file(command, Path(named))[0] if _is_file(named) else _find(command, named)
+    if record.tag is None:
+        # Who proposed it is then what its file says, which anybody writes.
+        raise ChangeUnknownError(
+            f"The store has no proposed change {record.change.id}: nothing here shows who proposed it.",
+            remedy="Approve it where it was proposed, or merge its file by a review.",
+        )
     with _open(command) as records:
-        stack = command.source.require(split_workspace(record.change.stack)[0])
-        given = approve(record, name_person(), is_alone=is_alone, is_protected=stack.settings.protected)
-        record = records.put(given)
+        is_protected = _is_protected(command, record)
+        record = records.put(approve(record, name_person(), is_alone=is_alone, is_protected=is_protected))
     text = f"Approved {record.change.id}. Make the change: stackyard stack state apply {record.change.id}"
     return Result(document=record.document(), show=lambda writer: writer.line(text, style="green"))
 
@@ -191,6 +203,10 @@ def run_state_discard(session: Session, named: tuple[str, ...]) -> Result:
             records.discard(record)
     ids = [record.change.id for record in found]
     return Result(document={"discarded": ids}, show=lambda writer: writer.line(f"Removed: {', '.join(ids)}."))
+
+
+def _is_protected(command: StackCommand, record: ChangeRecord) -> bool:
+    return command.source.require(split_workspace(record.change.stack)[0]).settings.protected
 
 
 def _is_file(named: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import socket
 import time
 from dataclasses import replace
@@ -24,6 +24,7 @@ __all__ = [
     "approve",
     "find_merged",
     "name_person",
+    "require_second_person",
     "utc_now",
 ]
 
@@ -53,10 +54,13 @@ class OtherDocumentError(InvalidInputError):
 
 
 def name_person() -> str:
-    """Return who runs this: the user and the machine, as records of runs have them."""
+    """Return who runs this: the user and the machine.
+
+    The system says who that is: USER and LOGNAME are words that everybody sets as they like.
+    """
     try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
         # A container may run as a user that has no name.
         user = str(os.getuid())
     return f"{user}@{socket.gethostname()}"
@@ -91,13 +95,28 @@ def approve(record: ChangeRecord, person: str, *, is_alone: bool, is_protected: 
     return replace(record, approval=given)
 
 
+def require_second_person(record: ChangeRecord, *, is_protected: bool) -> None:
+    """Refuse what somebody approved alone, where the stack is protected by now.
+
+    Raises:
+        NotApprovedError: It is.
+    """
+    if is_protected and record.approval is not None and record.approval.is_alone:
+        raise NotApprovedError(
+            f"stack:{record.change.stack} is protected, and {record.approval.by} approved the change "
+            f"{record.change.id} alone."
+        )
+
+
 def _user(person: str) -> str:
     """Return the user: the same name on two machines is one person, as far as anyone here can tell."""
     return person.rpartition("@")[0].casefold()
 
 
 async def find_merged(path: Path, data: bytes, tree: WorkingTree) -> str:
-    """Return the branch that a file counts as approved by: the default branch has it unchanged.
+    """Return the branch that a file counts as approved by: the shared default branch has it unchanged.
+
+    A branch that only this clone has shows no review: everybody commits to it alone.
 
     Args:
         path: The file.
@@ -115,9 +134,13 @@ async def find_merged(path: Path, data: bytes, tree: WorkingTree) -> str:
         raise NotApprovedError(f"{path} is in no git repository, so that no branch shows a review of it.")
     place = _place_in(path, tree)
     git = Comparison(top=Path(tree.top))
-    tip, branch = await find_default_tip(git)
+    tip, branch = await find_default_tip(git, is_shared=True)
     if not tip:
-        raise NotApprovedError("There is no default branch here: none of origin/HEAD, main and master.")
+        raise NotApprovedError(
+            "No default branch of a remote is here (origin/HEAD, origin/main, origin/master), and a branch "
+            "of this clone alone shows no review.",
+            remedy="Push and merge the file, then `git fetch`; or run `stackyard stack state approve`.",
+        )
     if await git.read_file(tip, place) != data:
         raise NotApprovedError(f"{branch} does not have {place} as it is here.")
     return branch
