@@ -18,7 +18,7 @@ EXPECTED = (
     ("state mv", "terraform_data.web -> terraform_data.frontend", "No changes."),
     ("--alone", "proposed", "Approved"),
     ("state apply", "Done: mv", "stack state rollback stack:onprem/web 1", "Nothing to change"),
-    ("state rollback", "+ create   terraform_data.frontend"),
+    ("state rollback", "rollback 1", "No changes."),
 )
 
 

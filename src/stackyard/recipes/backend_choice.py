@@ -138,7 +138,7 @@ def choose_backend(
     chosen = _choose(repository, place, wanted, key)
     if key is not None and chosen.key != key:
         raise NewBackendError(
-            f'`backend "{chosen.type}"` of the new stack takes no key: its state is told by the name.',
+            f'`backend "{chosen.type}"` of the new stack takes no key: the name of the stack is its key.',
             remedy="Leave out --key.",
         )
     return chosen

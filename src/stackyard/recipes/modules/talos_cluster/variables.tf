@@ -68,7 +68,7 @@ variable "nodes" {
 }
 
 variable "bootstrap_node" {
-  description = "The control plane that forms etcd, once; without it, the first one by name."
+  description = "The control plane that bootstraps etcd, once; without it, the first one by name."
   type        = string
   default     = null
 
@@ -79,7 +79,7 @@ variable "bootstrap_node" {
 }
 
 variable "endpoint_host" {
-  description = "The name or address of the Kubernetes API; without it, `vip`, or the address of the node that forms etcd."
+  description = "The name or address of the Kubernetes API; without it, `vip`, or the address of the node that bootstraps etcd."
   type        = string
   default     = null
 }
