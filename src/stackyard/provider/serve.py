@@ -36,6 +36,7 @@ _ADDRESS = "bpg/proxmox"
 _PROTOCOL = 6
 _GRACE_S = 5.0
 _LONGEST_FOLDER_BYTES = 60
+_USUAL = ("proxmox_virtual_environment_vm", "proxmox_virtual_environment_container")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,10 @@ class _ProviderServer:
             if not self._ended.is_set():
                 async with self._listen():
                     self._lazy_socket.open(self._behind)
+                    # The engine is still starting: what most configurations have is loaded in the meantime.
+                    for name in _USUAL:
+                        await asyncio.sleep(0)
+                        self.registry().resources[name]
                     await self._ended.wait()
         finally:
             # An engine that waits for what could not be loaded has to be told.
