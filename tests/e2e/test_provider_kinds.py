@@ -12,14 +12,20 @@ from pathlib import Path
 import pytest
 from tests.support.engine import engine, real_engine
 from tests.support.kinds import find_cases
-from tests.support.parity import Case, check
+from tests.support.parity import COLUMNS, Case, check
 from tests.support.provider import Stack, driven, require_bpg
 
 from stackyard import lab
 from stackyard.engine.version import Engine, Flavour
+from stackyard.provider import facts, registry
 
 __all__ = ["engine"]
 
+# Kinds that older tests prove (`test_provider_parity.py` and others); the list only shrinks.
+OLDER = set(
+    "container download_file file haresource harule network_linux_bridge network_linux_vlan pool sdn_applier "
+    "sdn_subnet sdn_vnet sdn_zone_simple sdn_zone_vlan sdn_zone_vxlan vm".split()
+)
 CASES = [pytest.param(case, id=case.id) for case in find_cases()]
 
 
@@ -62,3 +68,19 @@ def test_what_one_provider_does_the_other_leaves_alone(
 ) -> None:
     require_bpg()
     run(name, case, engine, running, tmp_path)
+
+
+def test_every_kind_is_proven_in_every_way_or_says_why_not() -> None:
+    cases = find_cases()
+    index = facts.load_index().resources
+    proven = {kind for case in cases for kind in case.kinds}
+    assert {index[name].kind for name in registry.load().resources} == proven | OLDER
+    assert proven & OLDER == set()
+    empty = [
+        f"{kind} {column}"
+        for case in cases
+        for kind in case.kinds
+        for column in COLUMNS
+        if not case.proves(kind, column) and f"{kind} {column}" not in case.nothing
+    ]
+    assert empty == []

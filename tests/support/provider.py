@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import os
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,8 @@ __all__ = [
     "lab_table",
     "make_template",
     "require_bpg",
-    "restricted",
 ]
 
-_WEAK, _WEAK_PASSWORD = "weak@pve", "weak-password"
 HEAD = """
 terraform {
   required_providers {
@@ -188,22 +185,6 @@ async def _stack(
             settings=_bpg_settings(folder),
             provider_block=_ssh_block(running),
         )
-
-
-@contextlib.asynccontextmanager
-async def restricted(stack: Stack, running: lab.Running, paths: Sequence[str]) -> AsyncIterator[Stack]:
-    """Give the same configuration and state to somebody who may only look, and only at some paths."""
-    async with lab_api(running) as api:
-        await api.post("/access/users", {"userid": _WEAK, "password": _WEAK_PASSWORD})
-        for path in paths:
-            await api.put("/access/acl", {"path": path, "roles": "PVEAuditor", "users": _WEAK})
-    env = {**stack.environment, "PROXMOX_VE_USERNAME": _WEAK, "PROXMOX_VE_PASSWORD": _WEAK_PASSWORD}
-    try:
-        async with provider.serve(provider.Options(environment=env, folder=stack.folder)) as served:
-            yield dataclasses.replace(stack, environment=env, reattach=served.reattach)
-    finally:
-        async with lab_api(running) as api:
-            await api.delete(f"/access/users/{_WEAK}")
 
 
 def _ssh_block(running: lab.Running) -> str:

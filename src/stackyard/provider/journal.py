@@ -12,6 +12,7 @@ user calls the guest: its number when the configuration gives one, else its name
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import hashlib
 import uuid
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
 __all__ = ["Entry", "Journal", "JournalSubject", "decode_entry", "encode_entry", "subject_of"]
+
+# What the keys of entries of other clusters than the usual one begin with.
+_SCOPE = "at "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,20 @@ class Journal:
         # What this run makes or has taken over: not to be taken for what another run left.
         self._in_hand: set[str] = set()
         self._at_work: set[str] = set()
+        self._scope = ""
+
+    def within(self, endpoint: str) -> Journal:
+        """Return the same journal for another cluster, where the same names mean other things."""
+        scoped = copy.copy(self)
+        scoped._scope = f"{_SCOPE}{endpoint} "
+        return scoped
+
+    def _is_here(self, entry: Entry) -> bool:
+        key = entry.subject.key
+        return key.startswith(self._scope) if self._scope else not key.startswith(_SCOPE)
+
+    def _here(self, subject: JournalSubject) -> JournalSubject:
+        return dataclasses.replace(subject, key=self._scope + subject.key)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -117,7 +135,7 @@ class Journal:
         Raises:
             StoreError: It cannot be stored; nothing may be created then.
         """
-        token = str(uuid.uuid4())
+        token, subject = str(uuid.uuid4()), self._here(subject)
         entry = Entry(token=token, state=self._state, subject=subject, node=node, vm_id=vm_id, sent=sent)
         self._in_hand.add(entry.token)
         self._at_work.add(entry.token)
@@ -132,6 +150,7 @@ class Journal:
 
     def take(self, subject: JournalSubject) -> Entry | None:
         """Return an entry of an earlier run for the same thing, which no one else can take from now on."""
+        subject = self._here(subject)
         for entry in self._entries.values():
             if entry.subject.key == subject.key and entry.subject.type_name == subject.type_name:
                 if entry.token in self._in_hand:
@@ -156,6 +175,7 @@ class Journal:
         for entry in self.entries:
             if (
                 entry.vm_id == vm_id
+                and self._is_here(entry)
                 and entry.subject.type_name == type_name
                 and entry.token not in self._at_work
             ):
@@ -163,6 +183,7 @@ class Journal:
 
     async def forget(self, subject: JournalSubject) -> None:
         """Forget the entries of something that was seen in the engine's state, or is gone."""
+        subject = self._here(subject)
         for entry in self.entries:
             is_it = (entry.subject.type_name, entry.subject.key) == (subject.type_name, subject.key)
             if is_it and entry.token not in self._at_work:

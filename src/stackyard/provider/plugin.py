@@ -15,6 +15,7 @@ from grpclib.server import Server
 from h2.settings import SettingCodes
 
 from stackyard.provider.messages import PACKAGE, pb
+from stackyard.provider.sessions import CONNECTION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -57,6 +58,7 @@ class _Calls:
         async def call(stream: Any) -> None:
             task = asyncio.current_task()
             self._under_way.add(task)
+            CONNECTION.set(stream._stream.connection)
             try:
                 await stream.send_message(await answer(await stream.recv_message()))
             finally:

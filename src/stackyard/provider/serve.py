@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stackyard.provider.registry import Registry
     from stackyard.provider.schema import Schema
     from stackyard.provider.session import Session
+    from stackyard.provider.sessions import Sessions
     from stackyard.provider.values import Object
 
 __all__ = ["Options", "RunningProvider", "serve"]
@@ -35,6 +36,7 @@ _ADDRESS = "bpg/proxmox"
 _PROTOCOL = 6
 _GRACE_S = 5.0
 _LONGEST_FOLDER_BYTES = 60
+_USUAL = ("proxmox_virtual_environment_vm", "proxmox_virtual_environment_container")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,7 @@ class _ProviderServer:
         self._ended = asyncio.Event()
         self._options = options
         self._behind = os.path.join(folder, "behind")
-        self._session: Session | None = None
+        self._sessions: Sessions | None = None
         self._lazy_socket = LazySocket(self.path, self.wanted.set)
         self._task = asyncio.create_task(self._answer())
 
@@ -157,6 +159,10 @@ class _ProviderServer:
             if not self._ended.is_set():
                 async with self._listen():
                     self._lazy_socket.open(self._behind)
+                    # The engine is still starting: what most configurations have is loaded in the meantime.
+                    for name in _USUAL:
+                        await asyncio.sleep(0)
+                        self.registry().resources[name]
                     await self._ended.wait()
         finally:
             # An engine that waits for what could not be loaded has to be told.
@@ -166,26 +172,38 @@ class _ProviderServer:
     async def _listen(self) -> AsyncIterator[None]:
         from stackyard.provider.plugin import listen  # lazy: HTTP/2 and the messages cost a tenth of a second
         from stackyard.provider.servicer import Servicer  # lazy: as above
-        from stackyard.provider.session import Session  # lazy: as above
+        from stackyard.provider.sessions import Sessions  # lazy: as above
 
-        session = Session(self.journal, self._options.folder)
-        session.logins, session.other_login = self._options.logins, self._options.other_login
-        session.expected, session.waits = self.expected, self.waits
-        self._session = session
-        servicer = Servicer(self.registry(), session, self._options.environment)
+        sessions = Sessions(self._make_session)
+        self._sessions = sessions
+        servicer = Servicer(self.registry(), sessions, self._options.environment)
         try:
             async with listen(servicer, self._behind, grace_s=_GRACE_S):
                 try:
                     yield
                 finally:
-                    session.stop()
+                    sessions.stop()
         finally:
             await servicer.finish(_GRACE_S)
-            await session.close()
+            await sessions.close()
+
+    def _make_session(self, endpoint: str) -> Session:
+        from stackyard.provider.session import Session  # lazy: as above
+
+        # The cluster of the environment has the entries without a scope; others may have the same names.
+        home = self._options.environment.get("PROXMOX_VE_ENDPOINT")
+        journal = self.journal if endpoint in ("", home) else self.journal.within(endpoint)
+        session = Session(journal, self._options.folder)
+        # A node of another cluster may have the name of one that we have a login for.
+        if endpoint == home or not home:
+            session.logins, session.other_login = self._options.logins, self._options.other_login
+        session.expected, session.waits = self.expected, self.waits
+        return session
 
     def find_client(self) -> Client | None:
-        """Return the client of the cluster, once an engine has said which one."""
-        return self._session.client if self._session is not None and self._session.is_configured else None
+        """Return the client of the cluster that was configured first, once an engine has said which one."""
+        first = None if self._sessions is None else self._sessions.first
+        return None if first is None else first.client
 
     async def end(self) -> None:
         """Stop answering; what is being applied is brought to its end.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import StackyardError
 from stackyard.provider import values, wire
 from stackyard.provider.messages import pb
-from stackyard.provider.operations import Change, Operations
+from stackyard.provider.operations import Change
 from stackyard.provider.private_data import read_private, write_private
 from stackyard.provider.problems import Problem
 from stackyard.provider.settings import read_settings
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.provider.registry import KnownDataSource, KnownResource, Registry
-    from stackyard.provider.session import Session
+    from stackyard.provider.sessions import Sessions
 
 __all__ = ["Servicer"]
 
@@ -32,15 +32,14 @@ class Servicer:
 
     Args:
         registry: What the provider has.
-        session: What it works with.
+        sessions: What it works with, for each configuration.
         environment: Where settings come from that the configuration leaves out.
     """
 
-    def __init__(self, registry: Registry, session: Session, environment: Mapping[str, str]) -> None:
+    def __init__(self, registry: Registry, sessions: Sessions, environment: Mapping[str, str]) -> None:
         self._registry = registry
-        self._session = session
+        self._sessions = sessions
         self._environment = environment
-        self._operations = Operations(session)
         # Work of which no one will hear the end, because the engine has gone away.
         self._orphans: set[asyncio.Future[Any]] = set()
 
@@ -85,10 +84,9 @@ class Servicer:
         await self.finish(_ORPHANS_S)
         config = wire.read_dynamic(request.config) or {}
         # An endpoint that another resource will tell: the first call that needs it says so.
-        if config.get("endpoint") is values.UNKNOWN:
-            return pb.ConfigureProvider.Response()
+        is_known = config.get("endpoint") is not values.UNKNOWN
         try:
-            await self._session.configure(read_settings(config, self._environment))
+            await self._sessions.configure(read_settings(config, self._environment) if is_known else None)
         except StackyardError as err:
             detail = f"{err.detail}\n\n{err.remedy}"
             problem = Problem(summary=f"{err.summary} ({err.code})", detail=detail)
@@ -97,12 +95,16 @@ class Servicer:
 
     async def ValidateResourceConfig(self, request: Any) -> Any:  # noqa: N802, D102
         config = wire.read_dynamic(request.config)
-        found = self._operations.validate(self._resource(request.type_name), request.type_name, config)
+        found = self._sessions.operations.validate(
+            self._resource(request.type_name), request.type_name, config
+        )
         return pb.ValidateResourceConfig.Response(diagnostics=wire.diagnostics(found))
 
     async def ValidateDataResourceConfig(self, request: Any) -> Any:  # noqa: N802, D102
         config = wire.read_dynamic(request.config)
-        found = self._operations.validate(self._data_source(request.type_name), request.type_name, config)
+        found = self._sessions.operations.validate(
+            self._data_source(request.type_name), request.type_name, config
+        )
         return pb.ValidateDataResourceConfig.Response(diagnostics=wire.diagnostics(found))
 
     async def UpgradeResourceState(self, request: Any) -> Any:  # noqa: N802, D102
@@ -118,7 +120,9 @@ class Servicer:
 
     async def ReadResource(self, request: Any) -> Any:  # noqa: N802, D102
         known, state = self._resource(request.type_name), wire.read_dynamic(request.current_state)
-        result = await self._operations.read(known, request.type_name, state, read_private(request.private))
+        result = await self._sessions.operations.read(
+            known, request.type_name, state, read_private(request.private)
+        )
         return pb.ReadResource.Response(
             new_state=wire.dynamic(result.state),
             diagnostics=wire.diagnostics(result.problems),
@@ -139,7 +143,7 @@ class Servicer:
             proposed=proposed,
             private=read_private(request.prior_private),
         )
-        result = self._operations.plan(known, change)
+        result = self._sessions.operations.plan(known, change)
         return pb.PlanResourceChange.Response(
             planned_state=wire.dynamic(result.state),
             requires_replace=[wire.path_message(path) for path in result.replace],
@@ -153,7 +157,9 @@ class Servicer:
         prior, planned = wire.read_dynamic(request.prior_state), wire.read_dynamic(request.planned_state)
         config = wire.read_dynamic(request.config)
         # The engine may go away while we work; what was begun is brought to an end that is known.
-        work = asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned, config))
+        work = asyncio.ensure_future(
+            self._sessions.operations.apply(known, request.type_name, prior, planned, config)
+        )
         try:
             result = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -169,7 +175,7 @@ class Servicer:
 
     async def ImportResourceState(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
-        result = self._operations.identify(known, request.type_name, request.id)
+        result = self._sessions.operations.identify(known, request.type_name, request.id)
         if result.state is None:
             return pb.ImportResourceState.Response(diagnostics=wire.diagnostics(result.problems))
         imported = pb.ImportResourceState.ImportedResource(
@@ -195,7 +201,7 @@ class Servicer:
 
     async def ReadDataSource(self, request: Any) -> Any:  # noqa: N802, D102
         known, config = self._data_source(request.type_name), wire.read_dynamic(request.config)
-        result = await self._operations.read_data(known, request.type_name, config)
+        result = await self._sessions.operations.read_data(known, request.type_name, config)
         return pb.ReadDataSource.Response(
             state=wire.dynamic(result.state), diagnostics=wire.diagnostics(result.problems)
         )
@@ -207,5 +213,5 @@ class Servicer:
         return pb.CallFunction.Response(error=pb.FunctionError(text=f"there is no function {request.name}"))
 
     async def StopProvider(self, request: Any) -> Any:  # noqa: N802, D102
-        self._session.stop()
+        self._sessions.stop()
         return pb.StopProvider.Response()

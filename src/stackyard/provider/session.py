@@ -32,9 +32,8 @@ _NOT_KNOWN_REMEDY = "Apply what they depend on first, with -target."
 class Session:
     """What every operation works with, from the first configuration to the end of serving.
 
-    The engine configures the provider again in every command and for every walk. One configuration is served:
-    the same again changes nothing, and another one is refused, because the protocol does not tell which of
-    two configurations a call belongs to.
+    The engine configures the provider again in every command and for every walk: the same again changes
+    nothing. Other settings are another session (see `sessions`).
     """
 
     def __init__(self, journal: Journal | None = None, folder: Path | None = None) -> None:
@@ -61,10 +60,9 @@ class Session:
         self._resources = contextlib.AsyncExitStack()
 
     async def configure(self, settings: Settings) -> None:
-        """Use these settings from now on.
+        """Use these settings from now on; those of a session are always the same.
 
         Raises:
-            ProviderSettingsError: Other settings are in use already.
             ProxmoxError: The cluster does not accept us.
             ProxmoxUnreachableError: It cannot be reached, or is not the one that is trusted.
         """
@@ -76,12 +74,6 @@ class Session:
                 self._client.expire_reads()
             if self._settings is None:
                 await self._open(settings)
-            elif self._settings != settings:
-                raise ProviderSettingsError(
-                    "The built-in provider serves one configuration of `proxmox`, and another one was given.",
-                    remedy="Give all resources the same settings. Several need bpg's own provider: "
-                    "--provider bpg, or `provider: bpg` in stack.yaml.",
-                )
 
     async def _open(self, settings: Settings) -> None:
         client = proxmox.Client(settings.connection, stopping=self.stopping)

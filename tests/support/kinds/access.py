@@ -287,5 +287,6 @@ CASES = (
         ),
         hidden=("/nodes",),
         secret="hidden-canary",
+        nothing={"realm_sync drift": "nothing of it is on Proxmox"},
     ),
 )

@@ -55,7 +55,9 @@ NAMED = [f"{block or 'basics'} of {model.__name__}" for _, model, _, block, _ in
 
 
 def attributes_of(resource: str, path: str) -> set[str]:
-    block = facts.load()["resources"][resource]["block"]
+    block = facts.load_kind("resources", resource.removeprefix("proxmox_virtual_environment_"), resource)[
+        "block"
+    ]
     for name in path.split(".") if path else ():
         block = block["blocks"][name]["block"]
     return {*block.get("attributes", {}), *block.get("blocks", {})}

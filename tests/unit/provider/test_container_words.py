@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stackyard.provider.clone_queue import CloneQueue
-from stackyard.provider.resources.container import CONTAINER
+from stackyard.provider.resources.container import RESOURCE
 from stackyard.provider.resources.container.describe import describe
 from stackyard.provider.resources.container.networks import expects_address
 from stackyard.provider.resources.container.properties import properties, render_creation
@@ -125,7 +125,7 @@ def test_an_address_is_expected_where_one_is_set(text: str, expected: bool) -> N
 
 
 def test_an_import_names_node_and_number() -> None:
-    assert CONTAINER.identify("pve1/200") == {"id": "200", "vm_id": 200, "node_name": "pve1"}
+    assert RESOURCE.identify("pve1/200") == {"id": "200", "vm_id": 200, "node_name": "pve1"}
 
 
 def test_clones_to_one_storage_go_one_after_the_other() -> None:

@@ -44,10 +44,17 @@ def fields(descriptor: Any) -> dict[str, Any]:
     }
 
 
+# Fields that the other implementation does not know yet; `test_provider_kinds.py` shows that engines do.
+NEWER = {"Schema.Attribute": {"write_only"}}
+
+
 @pytest.mark.parametrize("name", [name for name in messages.MESSAGES if name != "Empty"])
 def test_a_message_is_what_others_know_under_its_name(name: str) -> None:
     ours, known = fields(found(pb, name)), fields(found(theirs, name))
-    assert ours == {field: known[field] for field in ours}
+    newer = NEWER.get(name, set())
+    assert {field: ours[field] for field in ours.keys() - newer} == {
+        field: known[field] for field in ours.keys() - newer
+    }
 
 
 @pytest.mark.parametrize("name", messages.ENUMS)

@@ -26,10 +26,21 @@ POOL = "proxmox_virtual_environment_pool"
 @asynccontextmanager
 async def stub(**environment: str) -> AsyncIterator[Any]:
     """Give a client of a provider that is served."""
-    async with provider.serve(provider.Options(environment=environment)) as served:
-        ((_, address),) = json.loads(served.reattach).items()
-        async with grpc.aio.insecure_channel(f"unix://{address['Addr']['String']}") as channel:
-            yield rpc.ProviderStub(channel)
+    async with (
+        provider.serve(provider.Options(environment=environment)) as served,
+        connect(served) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def connect(served: provider.RunningProvider) -> AsyncIterator[Any]:
+    """Give a client with a connection of its own."""
+    ((_, address),) = json.loads(served.reattach).items()
+    target = f"unix://{address['Addr']['String']}"
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.insecure_channel(target, options=options) as channel:
+        yield rpc.ProviderStub(channel)
 
 
 @contextlib.asynccontextmanager
@@ -85,13 +96,44 @@ async def test_settings_that_are_not_known_yet_are_asked_for_only_when_needed() 
         assert decode(read.new_state.msgpack) == state
 
 
-async def test_a_second_configuration_is_refused_and_the_same_one_is_not() -> None:
-    async with lab.start(nodes=("pve1",)) as running, stub() as it:
-        for _ in range(2):
+async def test_each_connection_has_the_configuration_that_it_was_given() -> None:
+    async with (
+        lab.start(nodes=("pve1",)) as first,
+        lab.start(nodes=("pve1",)) as second,
+        provider.serve() as served,
+        connect(served) as one,
+        connect(served) as other,
+    ):
+        for running, it in ((first, one), (second, other), (first, one)):
             answer = await it.ConfigureProvider(settings(running))
             assert list(answer.diagnostics) == []
-        other = await it.ConfigureProvider(settings(running, username="other@pve"))
-        assert "provider: bpg" in other.diagnostics[0].detail
+        planned = KNOWN.resources[POOL].schema.block.complete({"pool_id": "a", "comment": "", "id": UNKNOWN})
+        request = pb.ApplyResourceChange.Request(
+            type_name=POOL, prior_state=value(None), planned_state=value(planned)
+        )
+        made = await other.ApplyResourceChange(request)
+        assert list(made.diagnostics) == []
+        assert set(second.world.store.items("pools")) == {"a"}
+        assert set(first.world.store.items("pools")) == set()
+        # The other cluster has no such pool: that one is made there too, and is not the same.
+        assert list((await one.ApplyResourceChange(request)).diagnostics) == []
+        assert set(first.world.store.items("pools")) == {"a"}
+        assert len(served.journal.entries) == 2
+
+
+async def test_a_configuration_that_is_not_known_yet_does_not_get_that_of_another() -> None:
+    async with (
+        lab.start(nodes=("pve1",)) as running,
+        provider.serve() as served,
+        connect(served) as one,
+        connect(served) as other,
+    ):
+        await one.ConfigureProvider(settings(running))
+        unknown = KNOWN.provider.block.complete({"endpoint": UNKNOWN})
+        await other.ConfigureProvider(pb.ConfigureProvider.Request(config=value(unknown)))
+        state = KNOWN.resources[POOL].schema.block.complete({"id": "a", "pool_id": "a"})
+        read = await other.ReadResource(pb.ReadResource.Request(type_name=POOL, current_state=value(state)))
+        assert "not known yet" in read.diagnostics[0].detail
 
 
 @pytest.mark.parametrize(
