@@ -166,7 +166,7 @@ def test_a_local_state_is_changed_whole_and_a_kept_copy_brings_it_back(tmp_path:
     assert made["removed"] == ["module.m.terraform_data.in", quoted]
     assert {one["action"] for one in made["plan"]["changes"]} == {"create"}
     text = repo.run("stack", "state", "show", made["id"]).stdout
-    assert "nothing manages it any more" in text
+    assert "nothing manages them any more" in text
     assert path.read_bytes() == before
 
     repo.run("stack", "state", "approve", made["id"], "--alone")

@@ -110,7 +110,7 @@ _COMMANDS = {
     "policy": LazyCommand(
         module="stackyard.cli.commands.policy",
         name="policy",
-        help="Check modules and stacks against the rules for them, and correct what can be corrected.",
+        help="Check modules and stacks against rules, and correct what can be corrected.",
     ),
     "preflight": LazyCommand(
         module="stackyard.cli.commands.preflight",

@@ -90,7 +90,7 @@ class VersionMissingError(StateRefusedError):
 
     code = "E-STATE-VERSION"
     summary = "The state has no such version"
-    default_remedy = "List the versions of the state."
+    default_remedy = "`stackyard state versions NAME` lists the versions of a state."
 
 
 class StateDeletedError(StateRefusedError):

@@ -38,8 +38,8 @@ def show_change(writer: TextWriter, record: ChangeRecord, out: str | None) -> No
             writer.line(f"  {mark}in state {address}" if mark == "+ " else f"  {mark}state    {address}")
     if change.removed and change.operation.verb is StateVerb.REMOVE:
         writer.line(
-            "What leaves the state stays as it is, and nothing manages it any more. Code that still has it "
-            "creates it a second time.",
+            "The removed resources themselves stay, and nothing manages them any more. If the code still has "
+            "them, the next apply creates them a second time.",
             style="yellow",
         )
     writer.line("The plan after it:")
@@ -57,11 +57,11 @@ def show_applied(writer: TextWriter, done: AppliedChange) -> None:
     record = done.record
     change = record.change
     if done.was_done:
-        writer.line(f"The change {change.id} is already done; the state has serial {done.serial}.")
+        writer.line(f"The change {change.id} was made before; the state has serial {done.serial}.")
     else:
         writer.line(f"Done: {change.operation}. The state has serial {done.serial} now.", style="green")
     if record.kept:
-        writer.line(f"The way back: stackyard stack state rollback stack:{change.stack} {record.kept}")
+        writer.line(f"To go back: stackyard stack state rollback stack:{change.stack} {record.kept}")
     if done.is_as_reviewed:
         writer.line("The plan is the one that was reviewed:")
     else:
@@ -75,6 +75,6 @@ def _show_plan(writer: TextWriter, plan: PlanAfter) -> None:
     for name in plan.outputs:
         writer.line(f"  ~ output   {name}")
     for reason in plan.refused:
-        writer.line(f"  refused: {reason}", style="red")
+        writer.line(f"  the guard would refuse: {reason}", style="red")
     if plan.is_nothing:
         writer.line("  No changes.", style="green")

@@ -39,7 +39,7 @@ _Versions = dict[tuple[str, str], _Used]
 def _check(context: PolicyContext) -> Iterator[Finding | Skipped]:
     base = context.base
     if base is None:
-        yield Skipped(rule="M12", reason="it compares with another commit: name one with --base")
+        yield Skipped(rule="M12", reason="name a commit to compare with (--base)")
         return
     tried: dict[tuple[str, str], tuple[int, ...]] | None = None
     for one in context.stacks.values():

@@ -57,11 +57,11 @@ def _missing_values(one: StackFolder) -> Iterator[tuple[str, str]]:
     )
     plain = [name for name, said in open_variables.items() if not said.is_sensitive]
     if plain and not has_data:
-        detail = f"has variables ({_shorten(plain)}) and no data file"
+        detail = f"has variables ({_shorten(plain)}) and no variables file"
         yield detail, "Add a file with their values, such as terraform.tfvars."
     secret = [name for name, said in open_variables.items() if said.is_sensitive and said.default is None]
     if secret and not (settings.secrets or any(is_secret_name(name) for name in values)):
-        detail = f"has sensitive variables ({_shorten(secret)}) and no secret file"
+        detail = f"has sensitive variables ({_shorten(secret)}) and no secrets file"
         yield detail, "Add a file such as secrets.tfvars, encrypted with `stackyard secrets encrypt`."
 
 
@@ -83,7 +83,7 @@ def _shorten(names: list[str]) -> str:
 
 RULE = Rule(
     id="M8",
-    title="A stack has main, variables, backend, data file, secret file, providers and lock file",
+    title="A stack has main, variables, backend, variables file, secrets file, providers and lock file",
     why="A stack that lacks one of them cannot be run by somebody else, or loses its state.",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""M10: git tracks no state, plan, decrypted file or key, and secret files are encrypted in the index."""
+"""M10: git tracks no state, plan, decrypted file or key, and secrets files are encrypted in the index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _check(context: PolicyContext) -> Iterator[Finding | Skipped]:
 
 RULE = Rule(
     id="M10",
-    title="git tracks no state, plan, decrypted file or key; secret files are encrypted in the index",
+    title="git tracks no state, plan, decrypted file or key; secrets files are encrypted in the index",
     why="What is committed once is in every clone for ever, and states hold the secrets of their resources.",
     check=_check,
 )

@@ -10,19 +10,19 @@ _LATER = {
     "check": LazyCommand(
         module="stackyard.cli.commands.policy.check",
         name="check",
-        help="Check the modules and stacks of the repository against the rules M1 to M12.",
+        help="Check the modules and stacks of the repository against the rules M0 to M12.",
     ),
     "fix": LazyCommand(
         module="stackyard.cli.commands.policy.fix",
         name="fix",
-        help="Write README tables, `~>` pins and missing files, as far as nothing has to be invented.",
+        help="Correct findings of `policy check`: README tables, versions with `~>`, missing files.",
     ),
 }
 
 
 @group("policy", later=_LATER)
 def policy() -> None:
-    """Check modules and stacks against the rules for them, and correct what can be corrected.
+    """Check modules and stacks against rules, and correct what can be corrected.
 
     A module is a folder with OpenTofu code below a `modules/` folder; `stackyard stack list` shows the
     stacks. Exceptions, with a reason and a last day, are in `exceptions` of stackyard.yaml. Your own rules in

@@ -46,7 +46,7 @@ def check(
     form: str,
     output: str | None,
 ) -> Result:
-    """Check the modules and stacks of the repository against the rules M1 to M12.
+    """Check the modules and stacks of the repository against the rules M0 to M12.
 
     Each finding has the rule, the file and line, what is wrong, and what to do. With PATH, which is a file, a
     folder or the name of a stack, only findings at or below it are shown. M12 is checked only with --base.
@@ -131,7 +131,7 @@ def _show_end(writer: TextWriter, result: PolicyResult) -> None:
 def _summary(result: PolicyResult) -> str:
     looked = f"{_count(result.modules, 'module')} and {_count(result.stacks, 'stack')}"
     more = len(result.findings) - len(result.errors)
-    extra = [_count(more, "remark")] if more else []
+    extra = [f"warnings and notes: {more}"] if more else []
     extra += [f"{len(result.excepted)} excepted"] if result.excepted else []
     behind = f" ({', '.join(extra)})" if extra else ""
     if not result.errors:

@@ -27,10 +27,10 @@ __all__ = ["fix"]
 @click.option("--dry-run", is_flag=True, help="Show the differences and write nothing.")
 @pass_session
 def fix(session: Session, /, paths: tuple[str, ...], dry_run: bool) -> Result:
-    """Write README tables, `~>` pins and missing files, as far as nothing has to be invented.
+    """Correct findings of `policy check`: README tables, versions with `~>`, missing files.
 
     The README of each module gets tables of its inputs and outputs; your own text, and rows that are right,
-    stay. An exact version, or one with `>=`, becomes a `~>`; a provider without a version gets one from the
+    stay. An exact version, or one with `>=`, gets `~>`; a provider without a version gets one from the
     lock file. A module without variables gets a variables.tf that says so. Descriptions, types and outputs
     are yours to write: `stackyard policy check` lists what is left. Files in JSON syntax are not changed.
 

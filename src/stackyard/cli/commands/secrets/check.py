@@ -31,7 +31,9 @@ def check(session: Session, /, staged: bool, install_hook: bool, uninstall_hook:
     status 1: it found secrets.
 
     A line that contains `stackyard:allow-secret`, and the line below it, are not checked. In the first five
-    lines of a file, it applies to the whole file. An existing hook is kept and runs first.
+    lines of a file, it applies to the whole file.
+
+    --install-hook keeps an existing hook, which runs first.
 
     \b
     stackyard secrets check

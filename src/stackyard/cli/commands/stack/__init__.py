@@ -50,7 +50,7 @@ _LATER = {
     "state": LazyCommand(
         module="stackyard.cli.commands.stack.state",
         name="state",
-        help="Change the state of a stack by a proposal that a second person approves.",
+        help="Propose, approve and apply changes of the state of a stack.",
     ),
     "upgrade": LazyCommand(
         module="stackyard.cli.commands.stack.upgrade",

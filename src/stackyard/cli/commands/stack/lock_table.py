@@ -21,13 +21,19 @@ _since = click.option(
     "--since",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]),
     metavar="TIME",
-    help="Count the versions since this time, in UTC (default: since use_lockfile is on the default branch).",
+    help="Count only versions since this time, in UTC (default: since both locks are on the default branch).",
 )
 _unproven = click.option(
     "--without-proof",
     "is_unproven_taken",
     is_flag=True,
-    help="Take what cannot be proven as well: a bucket without versions, or no write yet.",
+    help="Also change stacks that are `unproven`: a bucket without versions, or no write yet.",
+)
+_foreign = click.option(
+    "--without-proof",
+    "is_unproven_taken",
+    is_flag=True,
+    help="Delete it even if it has digests of states that no stack here has.",
 )
 
 
@@ -36,7 +42,7 @@ def lock_table() -> None:
     """Move S3 stacks from a DynamoDB lock table to the lock object in the bucket, in three steps.
 
     A client that locks with the table alone does not see the lock objects of the others. So every client uses
-    both locks for a while, and the table goes once the bucket shows that all of them do.
+    both locks for a while, and you delete the table once the bucket shows that all of them do.
 
     \b
     stackyard stack lock-table add-lockfile    both locks in the code; commit and merge it
@@ -51,11 +57,12 @@ def lock_table() -> None:
 @_since
 @pass_session
 def status(session: Session, table: str | None, since: datetime.datetime | None) -> Result:
-    """Show how far each stack with a lock table is, and why.
+    """Show for each stack with a lock table whether all clients use both locks.
 
-    `proven`: since the default branch has both locks, every version of the state was written under the lock
-    object, and the table has the digest of the current one. `refuted`: a client has only one of the locks; it
-    is named if it holds the table. `unproven`: something cannot be seen, or nothing was written yet.
+    `proven`: since both locks are on the default branch, every version of the state was written under the
+    lock object, and the table has the digest of the current one. `refuted`: a client uses only one of the
+    locks; it is named if it holds the lock in the table. `unproven`: something cannot be seen, or no
+    version was written yet.
     """
     from stackyard.cli.runs.stacks.lock_table import run_status  # lazy: the help needs none of it
 
@@ -66,9 +73,9 @@ def status(session: Session, table: str | None, since: datetime.datetime | None)
 @_table
 @pass_session
 def add_lockfile(session: Session, table: str | None) -> Result:
-    """Add `use_lockfile = true` beside the table, in the code of every stack that names one.
+    """Add `use_lockfile = true` to the code of every stack that names a lock table.
 
-    Nothing else in the files changes. Commit and merge them: every client that uses them takes both locks.
+    Nothing else in the files changes. Commit and merge them: every client with this code takes both locks.
     """
     from stackyard.cli.runs.stacks.lock_table import run_add_lockfile  # lazy: the help needs none of it
 
@@ -83,10 +90,11 @@ def add_lockfile(session: Session, table: str | None) -> Result:
 def drop(
     session: Session, table: str | None, since: datetime.datetime | None, is_unproven_taken: bool
 ) -> Result:
-    """Remove the table from the code of every stack that is proven; the others stay, and the status is 1.
+    """Remove the lock table from the code of every stack that is `proven`.
 
-    Nothing else in the files changes. Commit and merge them. A stack that is refuted or locked is never
-    changed: give the client both locks first, and count from then on with --since.
+    Nothing else in the files changes. Commit and merge them. If other stacks are left, the exit status is 1.
+    A stack that is `refuted` or `locked` is never changed. If it is `refuted`, update the client that uses
+    only one lock, then ignore older versions with --since.
     """
     from stackyard.cli.runs.stacks.lock_table import run_drop  # lazy: the help needs none of it
 
@@ -95,12 +103,13 @@ def drop(
 
 @lock_table.command("delete")
 @click.argument("table")
-@_unproven
+@_foreign
 @pass_session
 def delete(session: Session, table: str, is_unproven_taken: bool) -> Result:
-    """Delete a table that no stack names any more, here and on the default branch.
+    """Delete a lock table that no stack names any more, here and on the default branch.
 
-    It is refused while a lock is held in it, and while it has digests of states that no stack here has.
+    It is refused while a lock is held in the table, and while the table has digests of states that no stack
+    here has: another repository may use it.
     """
     from stackyard.cli.runs.stacks.lock_table import run_delete_table  # lazy: the help needs none of it
 

@@ -36,7 +36,7 @@ __all__ = ["new"]
     help="http: the store of stackyard; local: a file beside the code (default: as the stacks beside it).",
 )
 @click.option("--key", metavar="KEY", help="The key of its state (default: made from NAME).")
-@click.option("--copy-secrets", is_flag=True, help="Copy the encrypted files of STACK as they are.")
+@click.option("--copy-secrets", is_flag=True, help="Copy the encrypted secrets files of STACK.")
 @click.option("--no-hook", is_flag=True, help="Do not install the commit hook that checks for secrets.")
 @pass_session
 def new(session: Session, /, name: str, origin: str, no_hook: bool, **values: Any) -> Result:
@@ -48,12 +48,12 @@ def new(session: Session, /, name: str, origin: str, no_hook: bool, **values: An
     stackyard stack new cloud/edge --from aws
 
     The stack gets a backend with a key of its own, an encrypted secrets.tfvars, a lock file, and the modules
-    that it calls. A module that is there is never changed. The backend has the settings of the stacks beside
-    it, if these agree; otherwise the state goes into the store of stackyard. Secrets are encrypted with the
-    password of Ansible Vault that is set, or as .sops.yaml says. If you have neither, the command makes a
-    password in a file outside of the repository, and says where.
+    that it calls. An existing module is never changed. The backend has the settings of the other stacks in
+    the same folder, if these agree; otherwise the state goes into the store of stackyard. Secrets are
+    encrypted with your password for Ansible Vault, or as .sops.yaml says. If you have neither, the command
+    makes a password in a file outside of the repository, and says where.
 
-    A copy of a stack has no states, no plans and no secrets of it. The command replaces the name of the other
+    A copy of a stack gets neither its states, plans nor secrets. The command replaces the name of the other
     stack in module calls and local values, and lists the guests that are in both: change them before you
     apply. The stack appears whole or not at all. Nothing is committed.
     """  # noqa: D301 - click reads the control character
@@ -70,7 +70,7 @@ async def _make(
     from stackyard.sources.stacks.repository import find_stacks  # lazy: as above
 
     if copy_secrets and origin in list_recipes():
-        raise UsageError("--copy-secrets is for a copy of a stack: a recipe has no secrets.")
+        raise UsageError("--copy-secrets needs a stack in --from: a recipe has no secrets.")
     request = NewStackRequest(name=name, origin=origin, backend=backend, key=key, with_secrets=copy_secrets)
     made = await make_stack(request)
     hook = NO_HOOK if no_hook else await install_secrets_hook(made.place.top)
@@ -138,7 +138,7 @@ def _show(writer: TextWriter, made: NewStack, hook: HookOutcome, found: Diagnost
     place = made.place
     writer.line(f"Made the stack {place.name} in {place.path}, from {made.origin}.", style="green")
     key = f' with the key "{made.backend.key}"' if made.backend.key else ""
-    writer.line(f'  state: backend "{made.backend.type}"{key}, {_why_backend(made)}')
+    writer.line(f'  state: backend "{made.backend.type}"{key} ({_why_backend(made)})')
     _show_modules(writer, made)
     _show_secrets(writer, made)
     _show_lock(writer, made)

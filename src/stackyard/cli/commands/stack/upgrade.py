@@ -68,16 +68,16 @@ def upgrade(session: Session, /, **values: Any) -> Result:
     stackyard stack upgrade --write --major --only aws the next major version of one provider
 
     Versions come from where OpenTofu would install them: registries, network mirrors, folders and OCI
-    registries, as its settings file says. What cannot be asked is "not known", with the reason. Before 1.0, a
-    new minor version counts as a major one.
+    registries, as its settings file says. If one of them does not answer, its versions are "not known", with
+    the reason. Before 1.0, a new minor version counts as a major one.
 
     --write raises `~>` constraints and the versions of modules, and lets OpenTofu compute the checksums for
-    all platforms. It changes files only: review and commit them. If a stack cannot be upgraded, its files are
-    as they were, and the others are written. A constraint in a local module is raised if all stacks that call
-    the module are selected.
+    all platforms. It changes files only: review and commit them. If a stack cannot be upgraded, its files
+    stay unchanged, and the others are written. A constraint in a local module is raised only if all stacks
+    that call the module are selected.
 
-    --major is for stacks with `critical: false` in stack.yaml. A critical stack is refused until such a stack
-    was applied with the same major version.
+    --major also takes new major versions. Stacks with `critical: false` in stack.yaml may take them at once.
+    A critical stack is refused until such a stack was applied with the same major version.
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.stacks.upgrade import upgrade_stacks  # lazy: the help needs none of it
 
@@ -90,9 +90,9 @@ def _check(values: dict[str, Any]) -> None:
         raise UsageError("Give --report or --write, not both.")
     for option, key in (("--major", "is_major"), ("--platform", "platforms")):
         if values[key] and not values["is_write"]:
-            raise UsageError(f"{option} is for --write.")
+            raise UsageError(f"{option} works only with --write.")
     if values["is_write"] and (values["form"] != "text" or values["detailed_exitcode"]):
-        raise UsageError("--format and --detailed-exitcode are for the report.")
+        raise UsageError("--format and --detailed-exitcode do not work with --write.")
     if values["names"] and selects_stacks(values):
         raise UsageError("Name the stacks, or select them with options, not both.")
     for one in values["platforms"]:

@@ -83,7 +83,7 @@ async def run_add_lockfile(table: str | None) -> Result:
             if not read_lock_settings(data).has_lockfile:
                 _replace(path, add_lockfile(data, str(path)))
             changed.append(_relative(branch, path))
-    return _edited(sorted(set(changed)), "Both locks: ", "Every stack with a table has both locks already.")
+    return _edited(sorted(set(changed)), "Both locks: ", "No stack names a lock table without use_lockfile.")
 
 
 async def run_drop(table: str | None, since: float | None, *, is_unproven_taken: bool) -> Result:
@@ -246,7 +246,7 @@ def _edited(changed: list[str], title: str, nothing: str) -> Result:
     def show(writer: TextWriter) -> None:
         for path in changed:
             writer.line(f"{title}{path}")
-        writer.line("Commit and merge this, and let every client use it." if changed else nothing)
+        writer.line("Commit and merge this, and update every client." if changed else nothing)
 
     return Result(document={"changed": changed}, show=show)
 
@@ -257,7 +257,7 @@ def _show(writer: TextWriter, proofs: list[tuple[TableStack, LockProof]]) -> Non
     for one, proof in proofs:
         colour = "green" if proof.status is ProofStatus.PROVEN else "yellow"
         writer.line(
-            f"{one.stack.name}: {proof.status} (table {one.table or 'of an expression'})", style=colour
+            f"{one.stack.name}: {proof.status} (table {one.table or 'named by an expression'})", style=colour
         )
         for detail in proof.details:
             writer.line(f"  {detail}")

@@ -162,7 +162,7 @@ def run_state_approve(session: Session, named: str, *, is_alone: bool) -> Result
     with _open(command) as records:
         is_protected = _is_protected(command, record)
         record = records.put(approve(record, name_person(), is_alone=is_alone, is_protected=is_protected))
-    text = f"Approved {record.change.id}. Make the change: stackyard stack state apply {record.change.id}"
+    text = f"Approved {record.change.id}. To make the change: stackyard stack state apply {record.change.id}"
     return Result(document=record.document(), show=lambda writer: writer.line(text, style="green"))
 
 
@@ -179,7 +179,7 @@ def run_state_list(session: Session) -> Result:
         show=lambda writer: (
             writer.table(("change", "stack", "operation", "proposed by", "status"), rows)
             if rows
-            else writer.line("No changes of states are proposed.")
+            else writer.line("There are no changes of states.")
         ),
     )
 

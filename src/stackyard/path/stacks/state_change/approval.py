@@ -34,7 +34,7 @@ class SamePersonError(StackyardError):
 
     code = "E-STATE-CHANGE-SAME-PERSON"
     summary = "A second person has to approve this"
-    default_remedy = "Let somebody else approve it; if you work alone, say so with --alone."
+    default_remedy = "Let somebody else approve it, or add --alone if you work alone."
 
 
 class NotApprovedError(StackyardError):
@@ -42,7 +42,9 @@ class NotApprovedError(StackyardError):
 
     code = "E-STATE-CHANGE-NOT-APPROVED"
     summary = "The change is not approved"
-    default_remedy = "Let a second person run `stackyard stack state approve`, or merge its file by a review."
+    default_remedy = (
+        "Let a second person run `stackyard stack state approve`, or merge its file in a pull request."
+    )
 
 
 class OtherDocumentError(InvalidInputError):
@@ -50,7 +52,7 @@ class OtherDocumentError(InvalidInputError):
 
     code = "E-STATE-CHANGE-OTHER"
     summary = "The file and the store describe different changes"
-    default_remedy = "Propose the change again; a new proposal has an id of its own."
+    default_remedy = "Propose the change again: it gets a new ID."
 
 
 def name_person() -> str:
@@ -87,7 +89,7 @@ def approve(record: ChangeRecord, person: str, *, is_alone: bool, is_protected: 
     if is_same and is_protected:
         raise SamePersonError(
             f"stack:{record.change.stack} is protected, and {record.change.proposed_by} proposed the change.",
-            remedy="Let somebody else approve it, or merge its file by a review.",
+            remedy="Let somebody else approve it, or merge its file in a pull request.",
         )
     if is_same and not is_alone:
         raise SamePersonError(f"{record.change.proposed_by} proposed the change {record.change.id}.")
@@ -131,18 +133,20 @@ async def find_merged(path: Path, data: bytes, tree: WorkingTree) -> str:
     from stackyard.sources.stacks.changes import find_default_tip  # lazy: as above
 
     if not tree.is_git:
-        raise NotApprovedError(f"{path} is in no git repository, so that no branch shows a review of it.")
+        raise NotApprovedError(f"No one approved the change, and {path} is in no git repository.")
     place = _place_in(path, tree)
     git = Comparison(top=Path(tree.top))
     tip, branch = await find_default_tip(git, is_shared=True)
     if not tip:
         raise NotApprovedError(
-            "No default branch of a remote is here (origin/HEAD, origin/main, origin/master), and a branch "
-            "of this clone alone shows no review.",
+            "No one approved the change, and there is no default branch of a remote (origin/HEAD, origin/main "
+            "or origin/master). A branch of this clone alone shows no review.",
             remedy="Push and merge the file, then `git fetch`; or run `stackyard stack state approve`.",
         )
     if await git.read_file(tip, place) != data:
-        raise NotApprovedError(f"{branch} does not have {place} as it is here.")
+        raise NotApprovedError(
+            f"No one approved the change, and {place} is not on the branch {branch}, or differs there."
+        )
     return branch
 
 
@@ -151,5 +155,5 @@ def _place_in(path: Path, tree: WorkingTree) -> str:
     top = Path(os.path.realpath(tree.top))
     place = Path(os.path.realpath(path.parent)) / path.name
     if not place.is_relative_to(top):
-        raise NotApprovedError(f"{path} is outside of the repository {top}.")
+        raise NotApprovedError(f"No one approved the change, and {path} is outside of the repository {top}.")
     return place.relative_to(top).as_posix()

@@ -53,7 +53,7 @@ class StateChangeFileError(InvalidInputError):
     """A file that should describe a change of a state does not, or was edited into nonsense."""
 
     code = "E-STATE-CHANGE-FILE"
-    summary = "This is no proposed change of a state"
+    summary = "This file is no change of a state"
     default_remedy = "Propose the change again with `stackyard stack state`, and commit the file as written."
 
 

@@ -41,8 +41,9 @@ class NoSuchVersionError(InvalidInputError):
     code = "E-STATE-CHANGE-VERSION"
     summary = "There is no such version of the state"
     default_remedy = (
-        "In the store of stackyard, `stackyard state versions` lists them. With another backend, name the "
-        "change whose former state is to come back: `stackyard stack state list`."
+        "In the store of stackyard, it is a number: `stackyard state list` shows the name of the state, "
+        "`stackyard state versions NAME` its versions. With another backend, it is the ID of an applied "
+        "change: `stackyard stack state list`."
     )
 
 
@@ -101,7 +102,7 @@ def _read_version(run: StackRun, version: str) -> bytes:
         return stored.data
     if run.resolved.backend.kind is not BackendKind.STORE or not version.isdecimal():
         raise NoSuchVersionError(
-            f"{version} is no version of the state of {run.resolved.target}: {run.resolved.backend.label}."
+            f"`{version}` is no version of the state of {run.resolved.target} ({run.resolved.backend.label})."
         )
     data = run.states.versions.read(name, run.states.versions.get(name, int(version)))
     read_plain(data)

@@ -28,8 +28,8 @@ class ChangeUnknownError(InvalidInputError):
     """There is no proposed change of that id in the store."""
 
     code = "E-STATE-CHANGE-UNKNOWN"
-    summary = "There is no such proposed change"
-    default_remedy = "`stackyard stack state list` shows the proposed changes."
+    summary = "There is no such change of a state"
+    default_remedy = "`stackyard stack state list` shows all changes and their IDs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ class ChangeRecords:
             raise ChangeUnknownError(f"More than one change begins with `{named}`: {ids}.")
         found = self._read(keys[0]) if keys else None
         if found is None:
-            raise ChangeUnknownError(f"The store has no proposed change `{named}`.")
+            raise ChangeUnknownError(f"The store has no change `{named}`.")
         return found
 
     def get(self, state: str, which: str) -> ChangeRecord | None:

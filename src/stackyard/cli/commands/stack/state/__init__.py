@@ -17,12 +17,12 @@ _LATER = {
     "approve": LazyCommand(
         module=_REVIEW, name="approve", help="Approve a change that somebody else proposed."
     ),
-    "discard": LazyCommand(module=_REVIEW, name="discard", help="Remove proposed changes from the store."),
+    "discard": LazyCommand(module=_REVIEW, name="discard", help="Remove changes from the store."),
     "import": LazyCommand(
-        module=_PROPOSE, name="import_", help="Propose to take an existing resource into the state."
+        module=_PROPOSE, name="import_", help="Propose to import an existing resource into the state."
     ),
     "list": LazyCommand(
-        module=_REVIEW, name="list_changes", help="List the proposed changes, and how far each is."
+        module=_REVIEW, name="list_changes", help="List the changes: proposed, approved or applied."
     ),
     "mv": LazyCommand(
         module=_PROPOSE, name="mv", help="Propose to give a resource or module another address."
@@ -37,26 +37,26 @@ _LATER = {
         module=_PROPOSE, name="rollback", help="Propose to restore an earlier version of the state."
     ),
     "show": LazyCommand(
-        module=_REVIEW, name="show", help="Show a proposed change: what moves, and the plan after it."
+        module=_REVIEW, name="show", help="Show a change: what moves, and the plan after it."
     ),
 }
 
 
 @group("state", later=_LATER)
 def state() -> None:
-    """Change the state of a stack by a proposal that a second person approves.
+    """Propose, approve and apply changes of the state of a stack.
 
-    mv, rm, import, replace-provider and rollback change nothing: they try the change on a private copy of the
-    state, plan with that copy, and store a document with what moves and the plan after it. `apply` makes the
-    change once it is approved, while the state is still the version that it was proposed for.
+    mv, rm, import, replace-provider and rollback only propose a change: they try it on a private copy of the
+    state, plan with that copy, and store the change with that plan. A second person approves it. Then `apply`
+    makes the change, if the state is still the version that it was proposed for.
 
     \b
     stackyard stack state mv stack:onprem/a terraform_data.x module.web.terraform_data.x
-    stackyard stack state list                 the proposed changes
+    stackyard stack state list                 all changes, with their IDs
     stackyard stack state show ID              what moves, and the plan after it
-    stackyard stack state approve ID           by a second person; --alone where there is none
+    stackyard stack state approve ID           by a second person; --alone if you work alone
     stackyard stack state apply ID             make the change
 
-    With --out FILE the document is also a file. Commit it in a pull request: once the default branch has it
-    unchanged, `stackyard stack state apply FILE` needs no other approval.
+    --out FILE also writes the change to a file. Commit it in a pull request: once it is merged unchanged into
+    the default branch, `stackyard stack state apply FILE` needs no other approval.
     """  # noqa: D301 - click reads the control character

@@ -24,10 +24,10 @@ __all__ = ["apply"]
 def apply(session: Session, /, **values: Any) -> Result:
     """Make a change that was approved, under the lock of the stack.
 
-    CHANGE is an id, the start of one, or a file that the default branch has unchanged. The state must still
-    be the version that the change was proposed for. The former state is kept, and the output names the way
-    back. The stack is planned again, and the plan is compared with the one that was reviewed: if they differ,
-    the exit status is 1, and the change stays made. A command that was stopped can be repeated.
+    CHANGE is an ID, the start of one, or a file that is on the default branch unchanged. The state must still
+    be the version that the change was proposed for. The former state is kept, and the output has the command
+    that goes back to it. Then the stack is planned again. If that plan is not the one that was reviewed, the
+    exit status is 1, and the change stays made. A command that was stopped can be repeated.
     """
     from stackyard.cli.runs.stacks.state_change import run_state_apply  # lazy: the help needs none of it
 

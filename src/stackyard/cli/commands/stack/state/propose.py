@@ -27,7 +27,7 @@ def _proposal(function: Function) -> Function:
     out = click.option(
         "--out",
         metavar="FILE",
-        help="Also write the document to a file: JSON if it ends with .json, else YAML.",
+        help="Also write the change to a file: JSON if it ends with .json, else YAML.",
     )
     decorated: Any = pass_session(reach_options(out(function)))
     return click.argument("target", metavar="STACK", shell_complete=complete_stacks)(decorated)  # type: ignore[no-any-return]
@@ -51,8 +51,8 @@ def mv(session: Session, /, source: str, destination: str, **values: Any) -> Res
     \b
     stackyard stack state mv stack:onprem/a 'terraform_data.vm["old"]' 'terraform_data.vm["new"]'
 
-    Nothing is changed: a document is stored, with the plan after the move. A `moved` block in the code does
-    the same in a plan, and needs no change of the state by hand.
+    The state stays as it is: the change is stored, with the plan after it. Often a `moved` block in the code
+    is enough, which needs no change of the state.
     """  # noqa: D301 - click reads the control character
     return _propose(session, values, "mv", source, destination)
 
@@ -66,8 +66,8 @@ def rm(session: Session, /, addresses: tuple[str, ...], **values: Any) -> Result
     \b
     stackyard stack state rm stack:onprem/a terraform_data.old
 
-    What is removed stays as it is, and nothing manages it any more. Nothing is changed now: a document is
-    stored, with the plan after it.
+    The resources themselves stay, and nothing manages them any more. The state stays as it is for now: the
+    change is stored, with the plan after it.
     """  # noqa: D301 - click reads the control character
     return _propose(session, values, "rm", *addresses)
 
@@ -77,13 +77,13 @@ def rm(session: Session, /, addresses: tuple[str, ...], **values: Any) -> Result
 @click.argument("address")
 @click.argument("resource_id", metavar="ID")
 def import_(session: Session, /, address: str, resource_id: str, **values: Any) -> Result:
-    """Propose to take an existing resource into the state, at the address of a block in the code.
+    """Propose to import an existing resource into the state, at the address of a block in the code.
 
     \b
     stackyard stack state import stack:onprem/a terraform_data.found its-id
 
-    Nothing is changed now: a document is stored, with the plan after it. The resource is read again when the
-    change is made. `stackyard import` does it at once.
+    The state stays as it is for now: the change is stored, with the plan after it. The resource is read again
+    when the change is applied. `stackyard import` imports at once.
     """  # noqa: D301 - click reads the control character
     return _propose(session, values, "import", address, resource_id)
 
@@ -98,7 +98,7 @@ def replace_provider(session: Session, /, source: str, destination: str, **value
     \b
     stackyard stack state replace-provider stack:onprem/a registry.terraform.io/bpg/proxmox bpg/proxmox
 
-    Nothing is changed now: a document is stored, with the plan after it.
+    The state stays as it is for now: the change is stored, with the plan after it.
     """  # noqa: D301 - click reads the control character
     return _propose(session, values, "replace-provider", source, destination)
 
@@ -112,8 +112,8 @@ def rollback(session: Session, /, version: str, **values: Any) -> Result:
     \b
     stackyard stack state rollback stack:onprem/a 12
 
-    VERSION is a number that `stackyard state versions` lists, for a state in the store. For any other backend
-    it is the id of an applied change: the state from before that change comes back. Nothing is changed now: a
-    document is stored, with the plan after it.
+    For a state in the store of stackyard, VERSION is a number that `stackyard state versions` lists. For any
+    other backend, it is the ID of an applied change: the state from before that change is restored. The state
+    stays as it is for now: the change is stored, with the plan after it.
     """  # noqa: D301 - click reads the control character
     return _propose(session, values, "rollback", version)

@@ -18,7 +18,7 @@ __all__ = ["approve", "discard", "list_changes", "show"]
 @click.command("list", cls=Command)
 @pass_session
 def list_changes(session: Session) -> Result:
-    """List the proposed changes of states: `proposed`, `approved` or `applied`."""
+    """List the changes of states: `proposed`, `approved` or `applied`."""
     from stackyard.cli.runs.stacks.state_change import run_state_list  # lazy: the help needs none of it
 
     return run_state_list(session)
@@ -28,9 +28,9 @@ def list_changes(session: Session) -> Result:
 @click.argument("change")
 @pass_session
 def show(session: Session, change: str) -> Result:
-    """Show a proposed change: what moves, the version of the state, and the plan after it.
+    """Show a change: what moves, the version of the state, and the plan after it.
 
-    CHANGE is an id, the start of one, or a file.
+    CHANGE is an ID, the start of one, or a file.
     """
     from stackyard.cli.runs.stacks.state_change import run_state_show  # lazy: the help needs none of it
 
@@ -39,15 +39,14 @@ def show(session: Session, change: str) -> Result:
 
 @click.command("approve", cls=Command)
 @click.argument("change")
-@click.option("--alone", "is_alone", is_flag=True, help="Approve your own proposal; the record says so.")
+@click.option("--alone", "is_alone", is_flag=True, help="Approve your own change; the record says so.")
 @pass_session
 def approve(session: Session, change: str, is_alone: bool) -> Result:
     """Approve a change that somebody else proposed.
 
-    CHANGE is an id, the start of one, or the file as it was proposed. The approval is for exactly this
-    document and this version of the state: once the state changes, it is worth nothing. A user of the same
-    name counts as the same person on every machine. The changes of a protected stack need a second person
-    always.
+    CHANGE is an ID, the start of one, or the file that --out wrote, unchanged. The approval is for this
+    change and this version of the state: it is void once the state is another one. The same user name counts
+    as the same person on every machine. For a protected stack, --alone is refused.
     """
     from stackyard.cli.runs.stacks.state_change import run_state_approve  # lazy: the help needs none of it
 
@@ -58,10 +57,10 @@ def approve(session: Session, change: str, is_alone: bool) -> Result:
 @click.argument("changes", nargs=-1, required=True)
 @pass_session
 def discard(session: Session, changes: tuple[str, ...]) -> Result:
-    """Remove proposed changes from the store.
+    """Remove changes from the store.
 
-    Each of CHANGES is an id, or the start of one. For an applied change of a state outside of the store, the
-    former state that was kept goes too.
+    Each of CHANGES is an ID, or the start of one. If an applied change kept the former state of another
+    backend, that state is removed too.
     """
     from stackyard.cli.runs.stacks.state_change import run_state_discard  # lazy: the help needs none of it
 
