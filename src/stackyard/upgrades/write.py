@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base import events, files
+from stackyard.base.documents.byte_edits import apply_edits
+from stackyard.base.documents.constraints import Constraint, ConstraintError, parse_constraint
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import FileError, StackyardError
 from stackyard.engine import invoke
 from stackyard.sources.stacks.kinds import LOCK_FILE, is_code
+from stackyard.sources.stacks.lock_file import LockEntry, describe_constraints, is_whole, replace_entries
 from stackyard.upgrades.addresses import DEFAULT_HOSTS, ProviderAddress, parse_provider
-from stackyard.upgrades.constraints import Constraint, ConstraintError, parse_constraint
-from stackyard.upgrades.declarations import DeclarationKind, apply_edits, read_declarations
-from stackyard.upgrades.lockfile import LockEntry, describe_constraints, is_whole, replace_entries
+from stackyard.upgrades.declarations import DeclarationKind, read_declarations
 from stackyard.upgrades.locking import StackUpgradeError, make_workdir
 from stackyard.upgrades.plan_writes import name_stacks
 from stackyard.upgrades.requirements import list_requirements
@@ -26,10 +27,10 @@ from stackyard.upgrades.requirements import list_requirements
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.base.documents.byte_edits import Edit
     from stackyard.engine.version import Engine
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
-    from stackyard.upgrades.declarations import Edit
     from stackyard.upgrades.locking import Locker
     from stackyard.upgrades.plan_writes import Upgrade, WriteUnit
     from stackyard.upgrades.requirements import Place, Requirement

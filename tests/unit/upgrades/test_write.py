@@ -15,12 +15,12 @@ from tests.support.engine import real_engine
 from tests.support.registries import fill_mirror
 from tests.support.stacks import repository
 
+from stackyard.base.documents.constraints import parse_constraint
 from stackyard.engine.version import Engine, Flavour, Version
+from stackyard.sources.stacks.lock_file import read_lock
 from stackyard.upgrades.addresses import ProviderAddress
 from stackyard.upgrades.cli_config import CliConfig, Method
-from stackyard.upgrades.constraints import parse_constraint
 from stackyard.upgrades.fetch import open_fetcher
-from stackyard.upgrades.lockfile import read_lock
 from stackyard.upgrades.locking import Locker
 from stackyard.upgrades.plan_writes import plan_writes
 from stackyard.upgrades.report import build_report

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from stackyard.base.documents.byte_edits import Edit, apply_edits
 from stackyard.base.documents.hcltree import parse_tree
 from stackyard.policy.lock_file import is_built_in, short_source
 from stackyard.policy.sources import SourceKind, classify
@@ -21,14 +22,6 @@ __all__ = ["edit_pins", "pin_constraint"]
 _PARTS = 2
 
 
-class _Edit(NamedTuple):
-    """What takes the place of some bytes."""
-
-    start: int
-    end: int
-    text: bytes
-
-
 def edit_pins(data: bytes, locked: Callable[[str], Sequence[str]]) -> bytes:
     """Return a file of code with `~>` in each constraint that can have one.
 
@@ -39,10 +32,7 @@ def edit_pins(data: bytes, locked: Callable[[str], Sequence[str]]) -> bytes:
     root = parse_tree(data)
     if root.has_error:
         return data
-    edits = sorted(_find_edits(root, data, locked), reverse=True)
-    for one in edits:
-        data = data[: one.start] + one.text + data[one.end :]
-    return data
+    return apply_edits(data, _find_edits(root, data, locked))
 
 
 def pin_constraint(constraint: str | None, locked: Sequence[str] = ()) -> str | None:
@@ -95,7 +85,7 @@ def _pin_range(terms: tuple[Term, ...]) -> str | None:
     return _at_least(lower[0]) if is_next else None
 
 
-def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]]) -> Iterator[_Edit]:
+def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]]) -> Iterator[Edit]:
     for block in blocks_of(root):
         kind, _ = head_of(block)
         if kind == "module":
@@ -107,7 +97,7 @@ def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]])
                         yield from _edit_provider(name, value, data, locked)
 
 
-def _edit_module(block: Node) -> Iterator[_Edit]:
+def _edit_module(block: Node) -> Iterator[Edit]:
     values = dict(attributes_of(block))
     source = convert(values["source"]) if "source" in values else None
     version = values.get("version")
@@ -117,7 +107,7 @@ def _edit_module(block: Node) -> Iterator[_Edit]:
 
 def _edit_provider(
     name: str, value: Node, data: bytes, locked: Callable[[str], Sequence[str]]
-) -> Iterator[_Edit]:
+) -> Iterator[Edit]:
     said = convert(value)
     if isinstance(said, str):
         yield from _replace_text(value, pin_constraint(said, locked(short_source(name))))
@@ -145,10 +135,10 @@ def _constant(node: Node) -> str:
     return value if isinstance(value, str) and text_of(node).strip().startswith('"') else "?"
 
 
-def _replace_text(node: Node, made: str | None) -> Iterator[_Edit]:
+def _replace_text(node: Node, made: str | None) -> Iterator[Edit]:
     text = text_of(node)
     if made is not None and text.startswith('"') and text.endswith('"'):
-        yield _Edit(node.start_byte, node.end_byte, f'"{made}"'.encode())
+        yield Edit(node.start_byte, node.end_byte, f'"{made}"')
 
 
 def _elements(value: Node) -> Iterator[Node]:
@@ -167,18 +157,18 @@ def _is_comment(text: bytes) -> bool:
     return not text or is_block or text.startswith((b"#", b"//"))
 
 
-def _insert(last: Node, made: str, data: bytes) -> _Edit:
+def _insert(last: Node, made: str, data: bytes) -> Edit:
     """Add a version behind the last setting of a provider, in a line of its own where that one has."""
     begin = data.rfind(b"\n", 0, last.start_byte) + 1
     before = data[begin : last.start_byte]
     if before.strip():
-        return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
+        return Edit(last.end_byte, last.end_byte, f', version = "{made}"')
     end = data.find(b"\n", last.end_byte)
     end = len(data) if end < 0 else end
     tail = data[last.end_byte : end].rstrip(b"\r")
-    comma = b"," if tail.lstrip().startswith(b",") else b""
+    comma = "," if tail.lstrip().startswith(b",") else ""
     if not _is_comment(tail.strip(b", \t")):
-        return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
+        return Edit(last.end_byte, last.end_byte, f', version = "{made}"')
     at = last.end_byte + len(tail)
-    newline = b"\r\n" if data[end - 1 : end] == b"\r" else b"\n"
-    return _Edit(at, at, newline + before + f'version = "{made}"'.encode() + comma)
+    newline = "\r\n" if data[end - 1 : end] == b"\r" else "\n"
+    return Edit(at, at, f'{newline}{before.decode()}version = "{made}"{comma}')

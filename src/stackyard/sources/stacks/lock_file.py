@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.constraints import Operator
 from stackyard.base.documents.hcltree import parse_tree
-from stackyard.engine.version import Version
+from stackyard.base.documents.versions import Version
 from stackyard.sources.stacks.hcl_expressions import convert
-from stackyard.upgrades.constraints import Operator
 from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.upgrades.constraints import Constraint, Term
+    from stackyard.base.documents.constraints import Constraint, Term
 
 __all__ = ["LockEntry", "describe_constraints", "is_whole", "read_lock", "replace_entries"]
 

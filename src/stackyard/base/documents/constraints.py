@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.engine.version import Version
+from stackyard.base.documents.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
