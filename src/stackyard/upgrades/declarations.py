@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.documents.jsontext import JsonError, next_token, parse_json
 from stackyard.base.documents.lines import LineIndex
+from stackyard.sources.stacks.hcl import list_attributes, list_blocks
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
-from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from stackyard.base.documents.byte_edits import Edit, apply_edits
+from stackyard.base.documents.constraints import Operator, is_pinned, read_constraint, satisfies
 from stackyard.base.documents.hcltree import parse_tree
-from stackyard.policy.lock_file import is_built_in, short_source
+from stackyard.base.documents.versions import Version
 from stackyard.policy.sources import SourceKind, classify
-from stackyard.policy.versions import Term, is_pinned, parse_constraint, parse_version, satisfies
 from stackyard.sources.stacks.hcl import attributes_of, blocks_of, head_of
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
+from stackyard.sources.stacks.lock_file import is_built_in, short_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from stackyard.base.documents.constraints import Term
     from stackyard.base.documents.hcltree import Node
 
 __all__ = ["edit_pins", "pin_constraint"]
@@ -43,28 +46,34 @@ def pin_constraint(constraint: str | None, locked: Sequence[str] = ()) -> str | 
         locked: Versions that are in use, which have to fit the new one too.
     """
     if constraint is not None and constraint.strip():
-        terms = parse_constraint(constraint)
-        if terms is None or is_pinned(constraint):
+        found = read_constraint(constraint)
+        if found is None or is_pinned(constraint):
             return None
-        made = _pin_terms(terms)
+        made = _pin_terms(found.terms)
         # A version that fitted before has to fit afterwards.
         fitting = [one for one in locked if satisfies(one, constraint)]
         return made if made is not None and all(satisfies(one, made) for one in fitting) else None
-    versions = sorted(one[0] for one in map(parse_version, locked) if one is not None and not one[1])
-    if not versions or versions[0][0] != versions[-1][0]:
+    versions = sorted(one for one in _read_versions(locked) if not one.prerelease)
+    if not versions or versions[0].major != versions[-1].major:
         return None
-    return f"~> {versions[0][0]}.{versions[0][1]}"
+    return f"~> {versions[0].major}.{versions[0].minor}"
+
+
+def _read_versions(texts: Sequence[str]) -> Iterator[Version]:
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            yield Version.parse(text)
 
 
 def _pin_terms(terms: tuple[Term, ...]) -> str | None:
     if len(terms) != 1:
         return _pin_range(terms)
     [term] = terms
-    if term.suffix:
+    if term.version.prerelease:
         return None
-    if term.operator == "=":
+    if term.operator is Operator.EQUAL:
         return f"~> {term.text}" if len(term.numbers) > 1 else f"~> {term.text}.0"
-    if term.operator == ">=":
+    if term.operator is Operator.AT_LEAST:
         return _at_least(term)
     return None
 
@@ -77,9 +86,11 @@ def _at_least(term: Term) -> str:
 
 def _pin_range(terms: tuple[Term, ...]) -> str | None:
     """Return the constraint for `>= 5.1, < 6.0`, which is a `~>` in other words."""
-    lower = [one for one in terms if one.operator == ">="]
-    upper = [one for one in terms if one.operator == "<"]
-    if len(lower) != 1 or len(upper) != 1 or len(terms) != _PARTS or lower[0].suffix or upper[0].suffix:
+    lower = [one for one in terms if one.operator is Operator.AT_LEAST]
+    upper = [one for one in terms if one.operator is Operator.LESS]
+    if len(lower) != 1 or len(upper) != 1 or any(one.version.prerelease for one in terms):
+        return None
+    if len(terms) != _PARTS:
         return None
     is_next = upper[0].numbers[0] == lower[0].numbers[0] + 1 and not any(upper[0].numbers[1:])
     return _at_least(lower[0]) if is_next else None
