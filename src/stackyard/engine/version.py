@@ -7,15 +7,13 @@ with the answer. Where engines are looked for is the business of `stackyard.engi
 from __future__ import annotations
 
 import enum
-import functools
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stackyard.base import process
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import SMALL
+from stackyard.base.documents.versions import Version
 from stackyard.base.errors import StackyardError
 
 __all__ = [
@@ -42,53 +40,8 @@ class Flavour(enum.StrEnum):
         return {Flavour.TOFU: "OpenTofu", Flavour.TERRAFORM: "Terraform"}[self]
 
 
-# No number or word in a version is longer than this; one that is would not even fit into a file's name.
 # A program that has more to say of its version is no engine.
 _ANSWER_LIMIT_BYTES = 2**20
-_VERSION = re.compile(
-    r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,60}))?(?:\+[0-9A-Za-z.-]{1,60})?", re.ASCII
-)
-
-
-@functools.total_ordering
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A semantic version; a pre-release comes before its release, build metadata does not count."""
-
-    major: int
-    minor: int
-    patch: int
-    prerelease: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Version:
-        """Read `1.12.6`, `v1.12.6` or `1.12.0-rc1`.
-
-        Raises:
-            ValueError: The text is not a version.
-        """
-        match = _VERSION.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"{text!r} is not a version such as 1.12.6")
-        major, minor, patch, prerelease = match.groups()
-        return cls(int(major), int(minor), int(patch), prerelease or "")
-
-    def __str__(self) -> str:
-        number = f"{self.major}.{self.minor}.{self.patch}"
-        return f"{number}-{self.prerelease}" if self.prerelease else number
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, Version):
-            return NotImplemented
-        return self._key() < other._key()
-
-    def _key(self) -> tuple[Any, ...]:
-        # Numeric identifiers sort below words, and as numbers: rc.2 before rc.10.
-        identifiers = tuple(
-            (0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.prerelease.split(".")
-        )
-        return (self.major, self.minor, self.patch, not self.prerelease, identifiers)
-
 
 # OpenTofu 1.10 and Terraform 1.11 are the first with native S3 locking, which `state` renders.
 OLDEST = {Flavour.TOFU: Version(1, 10, 0), Flavour.TERRAFORM: Version(1, 11, 0)}

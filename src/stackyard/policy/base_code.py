@@ -19,7 +19,7 @@ from stackyard.sources.stacks.repository import REPOSITORY_FILE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.policy.lock_file import LockFile
+    from stackyard.sources.stacks.lock_file import LockFile
     from stackyard.sources.stacks.repository import StackRepository
 
 __all__ = ["BaseCode", "read_base"]
@@ -62,7 +62,7 @@ class BaseCode:
 
     def lock(self, folder: str) -> LockFile | None:
         """Return the lock file of a folder, None where it had none."""
-        from stackyard.policy.lock_file import parse_lock  # lazy: tree-sitter
+        from stackyard.sources.stacks.lock_file import parse_lock  # lazy: tree-sitter
 
         text = self.texts.get(self.files.get(folder, {}).get(LOCK_FILE, ""))
         return None if text is None else parse_lock(text.encode())

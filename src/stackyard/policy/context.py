@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stackyard.policy.base_code import BaseCode
-    from stackyard.policy.lock_file import LockFile
     from stackyard.policy.tracked import TrackedProblem
     from stackyard.sources.stacks.code_reader import FolderFile
     from stackyard.sources.stacks.isolation import Isolation
+    from stackyard.sources.stacks.lock_file import LockFile
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
 
@@ -125,7 +125,7 @@ class PolicyContext:
             if data is None:
                 self._locks[path] = None
             else:
-                from stackyard.policy.lock_file import parse_lock  # lazy: tree-sitter
+                from stackyard.sources.stacks.lock_file import parse_lock  # lazy: tree-sitter
 
                 self._locks[path] = parse_lock(data)
         return self._locks[path]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import Location
-from stackyard.policy.lock_file import is_built_in, short_source
+from stackyard.sources.stacks.lock_file import is_built_in, short_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

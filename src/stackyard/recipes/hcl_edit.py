@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from stackyard.base.documents.byte_edits import Edit, apply_edits
 from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
 
@@ -74,9 +75,7 @@ def quote(text: str) -> str:
 
 def replace_literals(data: bytes, changes: Iterable[tuple[Literal, str]]) -> bytes:
     """Return code with other texts in the place of some."""
-    for literal, text in sorted(changes, key=lambda one: one[0].start, reverse=True):
-        data = data[: literal.start] + quote(text).encode() + data[literal.end :]
-    return data
+    return apply_edits(data, [Edit(one.start, one.end, quote(text)) for one, text in changes])
 
 
 def find_backends(data: bytes) -> list[WrittenBackend]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import FileError, InvalidInputError, Location
+from stackyard.sources.stacks.hcl import list_attributes, list_blocks
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
-from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

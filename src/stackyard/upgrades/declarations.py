@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.documents.jsontext import JsonError, next_token, parse_json
 from stackyard.base.documents.lines import LineIndex
+from stackyard.sources.stacks.hcl import list_attributes, list_blocks
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
-from stackyard.upgrades.hcl_blocks import list_attributes, list_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from stackyard.base.documents.hcltree import Node
 
-__all__ = ["Declaration", "DeclarationKind", "Edit", "apply_edits", "read_declarations"]
+__all__ = ["Declaration", "DeclarationKind", "read_declarations"]
 
 # The tag of a module in an OCI registry is its version: oci://registry/repository//folder?tag=1.2.3.
 _OCI_TAG = re.compile(r"(?<=[?&]tag=)[^&]+")
@@ -57,40 +57,6 @@ class Declaration:
     is_computed: bool = False
     line: int
     span: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
-    """Bytes to replace.
-
-    Attributes:
-        start: Where they begin.
-        end: Where they end.
-        text: What replaces them.
-        old: What they have to be; anything when absent.
-    """
-
-    start: int
-    end: int
-    text: str
-    old: str | None = None
-
-
-def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return a file with some of its bytes replaced.
-
-    Raises:
-        ValueError: Two edits overlap, one is outside of the file, or the bytes are others than expected.
-    """
-    parts, at = [], 0
-    for edit in sorted(set(edits)):
-        if edit.start < at or not edit.start <= edit.end <= len(data):
-            raise ValueError("edits overlap, or are outside of the file")
-        if edit.old is not None and data[edit.start : edit.end] != edit.old.encode():
-            raise ValueError("the file has changed")
-        parts += [data[at : edit.start], edit.text.encode()]
-        at = edit.end
-    return b"".join((*parts, data[at:]))
 
 
 def read_declarations(data: bytes, *, is_json: bool) -> tuple[Declaration, ...]:

@@ -19,8 +19,8 @@ from stackyard.engine import invoke, tofu
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.stacks.environment import engine_environment, find_cli_config, secret_values
 from stackyard.sources.stacks.kinds import LOCK_FILE
+from stackyard.sources.stacks.lock_file import LockEntry, read_lock, replace_entries
 from stackyard.upgrades.fetch import SourceError
-from stackyard.upgrades.lockfile import LockEntry, read_lock, replace_entries
 from stackyard.upgrades.oci import OciMirror
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.constraints import ConstraintError, parse_constraint
+from stackyard.base.documents.versions import major_line
 from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.run import GitError
 from stackyard.sources.stacks.kinds import LOCK_FILE, is_code
+from stackyard.sources.stacks.lock_file import read_lock
 from stackyard.sources.stacks.reads import read_stack
 from stackyard.upgrades.addresses import DEFAULT_HOSTS, parse_module
-from stackyard.upgrades.constraints import ConstraintError, parse_constraint
 from stackyard.upgrades.declarations import DeclarationKind, read_declarations
-from stackyard.upgrades.lockfile import read_lock
 from stackyard.upgrades.requirements import list_requirements
-from stackyard.upgrades.versions import major_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

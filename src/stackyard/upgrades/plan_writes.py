@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.documents.byte_edits import Edit
+from stackyard.base.documents.versions import is_major_step
 from stackyard.sources.stacks.reads import read_stack
-from stackyard.upgrades.declarations import DeclarationKind, Edit
-from stackyard.upgrades.versions import is_major_step
+from stackyard.upgrades.declarations import DeclarationKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

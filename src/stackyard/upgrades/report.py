@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from stackyard.provider import facts
 from stackyard.sources.stacks.kinds import LOCK_FILE
+from stackyard.sources.stacks.lock_file import read_lock
 from stackyard.upgrades.addresses import ModuleAddress, ProviderAddress
 from stackyard.upgrades.declarations import DeclarationKind
 from stackyard.upgrades.fetch import SourceError
-from stackyard.upgrades.lockfile import read_lock
 from stackyard.upgrades.requirements import list_requirements
 from stackyard.upgrades.versions import Newer, find_newer, newest
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stackyard.engine.version import Version
+    from stackyard.sources.stacks.lock_file import LockEntry
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
-    from stackyard.upgrades.lockfile import LockEntry
     from stackyard.upgrades.requirements import Requirement
     from stackyard.upgrades.sources import Offer, Sources
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.constraints import Constraint, ConstraintError, parse_constraint
 from stackyard.base.errors import Location
 from stackyard.engine.version import Flavour
 from stackyard.sources.stacks.kinds import is_code
@@ -17,7 +18,6 @@ from stackyard.upgrades.addresses import (
     parse_module,
     parse_provider,
 )
-from stackyard.upgrades.constraints import Constraint, ConstraintError, parse_constraint
 from stackyard.upgrades.declarations import Declaration, DeclarationKind, read_declarations
 
 if TYPE_CHECKING:

@@ -1,19 +1,16 @@
-"""Steps between versions: patch, minor, major.
-
-Before 1.0, a step of the minor number counts as a major one: that is where such a version breaks things.
-"""
+"""Which of many versions are newer than another one, by patch, minor and major step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.engine.version import Version
+from stackyard.base.documents.versions import Version, is_major_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Newer", "find_newer", "is_major_step", "major_line", "newest", "parse_versions"]
+__all__ = ["Newer", "find_newer", "newest", "parse_versions"]
 
 # More than any provider has published; the rest of a longer answer is not looked at.
 _MOST_VERSIONS = 20_000
@@ -40,16 +37,6 @@ class Newer:
 
     def __bool__(self) -> bool:
         return any((self.patch, self.minor, self.major))
-
-
-def major_line(version: Version) -> tuple[int, ...]:
-    """Return what versions of one major step have in common: `(5,)`, or `(0, 86)` before 1.0."""
-    return (version.major,) if version.major else (0, version.minor)
-
-
-def is_major_step(old: Version, new: Version) -> bool:
-    """Return whether two versions are a major step apart."""
-    return major_line(old) != major_line(new)
 
 
 def parse_versions(texts: Iterable[object]) -> tuple[Version, ...]:

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base import events, files
+from stackyard.base.documents.byte_edits import apply_edits
+from stackyard.base.documents.constraints import Constraint, ConstraintError, parse_constraint
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import FileError, StackyardError
 from stackyard.engine import invoke
 from stackyard.sources.stacks.kinds import LOCK_FILE, is_code
+from stackyard.sources.stacks.lock_file import LockEntry, describe_constraints, is_whole, replace_entries
 from stackyard.upgrades.addresses import DEFAULT_HOSTS, ProviderAddress, parse_provider
-from stackyard.upgrades.constraints import Constraint, ConstraintError, parse_constraint
-from stackyard.upgrades.declarations import DeclarationKind, apply_edits, read_declarations
-from stackyard.upgrades.lockfile import LockEntry, describe_constraints, is_whole, replace_entries
+from stackyard.upgrades.declarations import DeclarationKind, read_declarations
 from stackyard.upgrades.locking import StackUpgradeError, make_workdir
 from stackyard.upgrades.plan_writes import name_stacks
 from stackyard.upgrades.requirements import list_requirements
@@ -26,10 +27,10 @@ from stackyard.upgrades.requirements import list_requirements
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.base.documents.byte_edits import Edit
     from stackyard.engine.version import Engine
     from stackyard.sources.stacks.model import Stack
     from stackyard.sources.stacks.repository import StackRepository
-    from stackyard.upgrades.declarations import Edit
     from stackyard.upgrades.locking import Locker
     from stackyard.upgrades.plan_writes import Upgrade, WriteUnit
     from stackyard.upgrades.requirements import Place, Requirement
@@ -110,21 +111,43 @@ class _Writer:
         edited = {path: _edit(path, edits) for path, edits in unit.edits.items()}
         locks = {name: self.repository.stacks[name].folder / LOCK_FILE for name in unit.stacks}
         before = {path: _read(path) for path in (*edited, *locks.values())}
+        await self.fetch_hashes(unit)
         try:
-            for path, data in edited.items():
-                _write(path, data)
+            if any(self.calls_remote(name) for name in unit.stacks):
+                # The engine gets those modules in the version that the code names.
+                _write_all(edited)
+            made = {}
             for name in unit.stacks:
                 upgrades = [one for one in unit.upgrades if one.row.stack == name]
-                lock = await self.make_lock(self.repository.stacks[name], upgrades, before[locks[name]])
+                lock = await self.make_lock(
+                    self.repository.stacks[name], upgrades, before[locks[name]], edited
+                )
                 if lock is not None:
-                    _write(locks[name], lock)
+                    made[locks[name]] = lock
+            # The lock files first: until the code follows, its constraints still allow a version of the same
+            # major one. Whoever is killed in between finishes by the same command.
+            _write_all(made | edited)
         except BaseException:
             # Whatever ended it, an interrupt too: half of an upgrade is none.
             for path, old in before.items():
                 _restore(path, old)
             raise
 
-    async def make_lock(self, stack: Stack, upgrades: list[Upgrade], before: bytes | None) -> bytes | None:
+    async def fetch_hashes(self, unit: WriteUnit) -> None:
+        """Do what takes long, the download of packages, before anything is written."""
+        for one in unit.upgrades:
+            address, offer = one.row.requirement.address, one.row.offer
+            if isinstance(address, ProviderAddress) and offer is not None:
+                await self.locker.hashes(self.engines[one.row.stack], address, one.target, offer)
+
+    def calls_remote(self, name: str) -> bool:
+        """Return whether a stack calls modules that are not in the repository."""
+        stack = self.repository.stacks[name]
+        return any(row.kind is DeclarationKind.MODULE for row in self.required(stack, self.engines[name]))
+
+    async def make_lock(
+        self, stack: Stack, upgrades: list[Upgrade], before: bytes | None, edited: Mapping[Path, bytes]
+    ) -> bytes | None:
         """Return the new lock file, None where none of its providers changes."""
         if before is not None and not is_whole(before):
             raise StackUpgradeError(f"{stack.folder / LOCK_FILE} is not valid: OpenTofu cannot read it.")
@@ -135,7 +158,7 @@ class _Writer:
             address, offer = one.row.requirement.address, one.row.offer
             if not isinstance(address, ProviderAddress) or offer is None:
                 continue
-            constraints = [self.raised(place, one) for place in one.row.requirement.places]
+            constraints = [_raised(place, one, edited) for place in one.row.requirement.places]
             entries[str(address)] = LockEntry(
                 version=one.target,
                 constraints=describe_constraints(
@@ -148,21 +171,6 @@ class _Writer:
             )
         return replace_entries(before, entries) if entries else None
 
-    def raised(self, place: Place, upgrade: Upgrade) -> Constraint | None:
-        """Return the constraint that the code has now."""
-        for one in read_declarations(_read(place.path) or b"", is_json=place.path.suffix == ".json"):
-            same = (one.kind, one.name, one.source) == (
-                place.declaration.kind,
-                place.declaration.name,
-                place.declaration.source,
-            )
-            if same and one.constraint is not None:
-                found = parse_constraint(one.constraint)
-                if not found.allows(upgrade.target):
-                    raise StackUpgradeError(f"{place.where} does not allow {upgrade.target}.")
-                return found
-        return None
-
     async def read_called_modules(
         self, stack: Stack, engine: Engine, upgrades: list[Upgrade]
     ) -> tuple[_Found, ...]:
@@ -170,8 +178,7 @@ class _Writer:
 
         That they can be had at all in their new version is seen here too.
         """
-        remote = any(row.kind is DeclarationKind.MODULE for row in self.required(stack, engine))
-        if not remote or not upgrades:
+        if not upgrades or not self.calls_remote(stack.name):
             return ()
         with tempfile.TemporaryDirectory(prefix="stackyard-modules-") as name:
             workdir = make_workdir(engine, stack.folder, Path(name))
@@ -180,6 +187,23 @@ class _Writer:
 
     def required(self, stack: Stack, engine: Engine) -> tuple[Requirement, ...]:
         return list_requirements(self.repository, stack, engine.flavour)
+
+
+def _raised(place: Place, upgrade: Upgrade, edited: Mapping[Path, bytes]) -> Constraint | None:
+    """Return the constraint that the code will have."""
+    data = edited.get(place.path) or _read(place.path) or b""
+    for one in read_declarations(data, is_json=place.path.suffix == ".json"):
+        same = (one.kind, one.name, one.source) == (
+            place.declaration.kind,
+            place.declaration.name,
+            place.declaration.source,
+        )
+        if same and one.constraint is not None:
+            found = parse_constraint(one.constraint)
+            if not found.allows(upgrade.target):
+                raise StackUpgradeError(f"{place.where} does not allow {upgrade.target}.")
+            return found
+    return None
 
 
 def _read_modules(data_dir: Path, folder: Path, engine: Engine) -> Iterator[_Found]:
@@ -249,6 +273,12 @@ def _write(path: Path, data: bytes) -> None:
     except FileNotFoundError:
         mode = _FILE_MODE
     files.replace_file(path, data, mode=mode)
+
+
+def _write_all(contents: Mapping[Path, bytes]) -> None:
+    for path, data in contents.items():
+        if _read(path) != data:
+            _write(path, data)
 
 
 def _restore(path: Path, old: bytes | None) -> None:

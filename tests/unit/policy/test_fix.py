@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.support.policy import MODULE, check, good_repository, rules_of
 from tests.support.policy_seed import seed_repository
 
+from stackyard.base.documents.constraints import is_pinned, satisfies
 from stackyard.policy.context import read_context
 from stackyard.policy.fix.changes import FileChange, find_changes, write_changes
 from stackyard.policy.fix.pins import edit_pins, pin_constraint
 from stackyard.policy.fix.readme import ModuleInterface, edit_readme
 from stackyard.policy.readme import find_tables, has_open_fence
-from stackyard.policy.versions import is_pinned, satisfies
 from stackyard.sources.stacks.repository import find_stacks
 
 PET = "modules/pet"

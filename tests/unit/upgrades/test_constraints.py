@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.engine import real_engine
 
+from stackyard.base.documents.constraints import ConstraintError, parse_constraint
+from stackyard.base.documents.versions import is_major_step
 from stackyard.engine.version import Flavour, Version
-from stackyard.upgrades.constraints import ConstraintError, parse_constraint
-from stackyard.upgrades.lockfile import describe_constraints
-from stackyard.upgrades.versions import find_newer, is_major_step, newest, parse_versions
+from stackyard.sources.stacks.lock_file import describe_constraints
+from stackyard.upgrades.versions import find_newer, newest, parse_versions
 
 PUBLISHED = (
     "0.8.0 0.8.3 0.9.1 1.0.0 1.0.5 1.2.0 1.2.7 1.3.0-beta1 1.3.0-beta.2 1.10.0 2.0.0 2.1.0-rc1".split()

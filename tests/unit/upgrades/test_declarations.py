@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stackyard.upgrades.declarations import Declaration, DeclarationKind, Edit, apply_edits, read_declarations
+from stackyard.base.documents.byte_edits import Edit, apply_edits
+from stackyard.upgrades.declarations import Declaration, DeclarationKind, read_declarations
 
 CODE = b"""\
 terraform {

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,9 @@ from tests.support.engine import real_engine
 from tests.support.registries import fill_mirror
 from tests.support.stacks import repository
 
+from stackyard.base.documents.constraints import parse_constraint
 from stackyard.engine.version import Engine, Flavour, Version
+from stackyard.sources.stacks.lock_file import read_lock
 from stackyard.upgrades.addresses import ProviderAddress
 from stackyard.upgrades.cli_config import CliConfig, Method
 from stackyard.upgrades.fetch import open_fetcher
@@ -58,7 +64,8 @@ async def upgrade(folder: Path, locker: Locker, change: str | None = None) -> tu
         plan = plan_writes(found, rows)
         if change is not None:
             (folder / "repo/stacks/a/main.tf").write_text(change)
-        engines = dict.fromkeys(found.stacks, real_engine(Flavour.TOFU))
+        # It has an event loop of its own the first time.
+        engines = dict.fromkeys(found.stacks, await asyncio.to_thread(real_engine, Flavour.TOFU))
         return await write_units(plan.units, found, engines, locker, parallel=2)
 
 
@@ -81,7 +88,8 @@ async def test_an_interrupt_puts_every_file_back(tmp_path: Path) -> None:
     before, locker = files(root), SlowLocker()
     task = asyncio.create_task(upgrade(tmp_path, locker))
     await locker.begun.wait()
-    assert files(root) != before
+    # Packages are downloaded before anything is written.
+    assert files(root) == before
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -119,3 +127,54 @@ async def test_a_file_that_was_changed_meanwhile_is_left(tmp_path: Path) -> None
     assert "was changed while versions were looked up" in str(outcomes["a",])
     assert outcomes["b",] is None
     assert files(root)["stacks/a/main.tf"] == changed
+
+
+_KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from stackyard.base import files
+from stackyard.upgrades.locking import Locker
+from tests.unit.upgrades.test_write import upgrade
+
+replace, left = files.replace_file, [int(sys.argv[2])]
+
+def replace_or_die(path, data, **options):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    replace(path, data, **options)
+
+files.replace_file = replace_or_die
+asyncio.run(upgrade(Path(sys.argv[1]), Locker()))
+"""
+
+
+@pytest.mark.tofu
+@pytest.mark.parametrize("written", [0, 1, 2, 3])
+async def test_a_killed_run_leaves_no_lock_that_the_code_refuses_and_the_next_one_ends_it(
+    tmp_path: Path, written: int
+) -> None:
+    root = prepare(tmp_path, lock_of("1.0.0"))
+    top = Path(__file__).parents[3]
+    words = (sys.executable, "-c", _KILLED, str(tmp_path), str(written))
+    ended = subprocess.run(words, cwd=top, env={**os.environ, "PYTHONPATH": str(top)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    now = files(root)
+    for name in ("a", "b"):
+        lock = read_lock(now.get(f"stacks/{name}/.terraform.lock.hcl", "").encode())
+        said = "~> 1.1" if "~> 1.1" in now[f"stacks/{name}/main.tf"] else "~> 1.0"
+        assert all(parse_constraint(said).allows(one.version) for one in lock.values())
+    outcomes = await upgrade(tmp_path, Locker())
+    assert [one.error for one in outcomes if one.error is not None] == []
+    now = files(root)
+    for name in ("a", "b"):
+        assert now[f"stacks/{name}/main.tf"] == CODE.replace("~> 1.0", "~> 1.1")
+        lock = read_lock(now[f"stacks/{name}/.terraform.lock.hcl"].encode())
+        assert [(str(one.version), one.constraints) for one in lock.values()] == [("1.1.0", "~> 1.1")]
+
+
+def lock_of(version: str) -> str:
+    return (
+        f'provider "{ADDRESS}" {{\n  version     = "{version}"\n  constraints = "~> 1.0"\n'
+        '  hashes = [\n    "h1:bm90aGluZyBhdCBhbGwsIG5vdCBldmVuIGEgaGFzaCE=",\n  ]\n}\n'
+    )

@@ -98,7 +98,7 @@ def _locked_versions(context: PolicyContext) -> Mapping[str, Mapping[str, list[s
         lock = context.lock(one.folder.path)
         for folder in context.called_folders(one.folder.path) if lock is not None else ():
             for source, locked in lock.providers.items() if lock is not None else ():
-                found[folder][source].append(locked.version)
+                found[folder][source].append(str(locked.version))
     return found
 
 

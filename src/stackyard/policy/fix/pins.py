@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import contextlib
+from typing import TYPE_CHECKING
 
+from stackyard.base.documents.byte_edits import Edit, apply_edits
+from stackyard.base.documents.constraints import Operator, is_pinned, read_constraint, satisfies
 from stackyard.base.documents.hcltree import parse_tree
-from stackyard.policy.lock_file import is_built_in, short_source
+from stackyard.base.documents.versions import Version
 from stackyard.policy.sources import SourceKind, classify
-from stackyard.policy.versions import Term, is_pinned, parse_constraint, parse_version, satisfies
 from stackyard.sources.stacks.hcl import attributes_of, blocks_of, head_of
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
+from stackyard.sources.stacks.lock_file import is_built_in, short_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from stackyard.base.documents.constraints import Term
     from stackyard.base.documents.hcltree import Node
 
 __all__ = ["edit_pins", "pin_constraint"]
 
 _PARTS = 2
-
-
-class _Edit(NamedTuple):
-    """What takes the place of some bytes."""
-
-    start: int
-    end: int
-    text: bytes
 
 
 def edit_pins(data: bytes, locked: Callable[[str], Sequence[str]]) -> bytes:
@@ -39,10 +35,7 @@ def edit_pins(data: bytes, locked: Callable[[str], Sequence[str]]) -> bytes:
     root = parse_tree(data)
     if root.has_error:
         return data
-    edits = sorted(_find_edits(root, data, locked), reverse=True)
-    for one in edits:
-        data = data[: one.start] + one.text + data[one.end :]
-    return data
+    return apply_edits(data, _find_edits(root, data, locked))
 
 
 def pin_constraint(constraint: str | None, locked: Sequence[str] = ()) -> str | None:
@@ -53,28 +46,34 @@ def pin_constraint(constraint: str | None, locked: Sequence[str] = ()) -> str | 
         locked: Versions that are in use, which have to fit the new one too.
     """
     if constraint is not None and constraint.strip():
-        terms = parse_constraint(constraint)
-        if terms is None or is_pinned(constraint):
+        found = read_constraint(constraint)
+        if found is None or is_pinned(constraint):
             return None
-        made = _pin_terms(terms)
+        made = _pin_terms(found.terms)
         # A version that fitted before has to fit afterwards.
         fitting = [one for one in locked if satisfies(one, constraint)]
         return made if made is not None and all(satisfies(one, made) for one in fitting) else None
-    versions = sorted(one[0] for one in map(parse_version, locked) if one is not None and not one[1])
-    if not versions or versions[0][0] != versions[-1][0]:
+    versions = sorted(one for one in _read_versions(locked) if not one.prerelease)
+    if not versions or versions[0].major != versions[-1].major:
         return None
-    return f"~> {versions[0][0]}.{versions[0][1]}"
+    return f"~> {versions[0].major}.{versions[0].minor}"
+
+
+def _read_versions(texts: Sequence[str]) -> Iterator[Version]:
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            yield Version.parse(text)
 
 
 def _pin_terms(terms: tuple[Term, ...]) -> str | None:
     if len(terms) != 1:
         return _pin_range(terms)
     [term] = terms
-    if term.suffix:
+    if term.version.prerelease:
         return None
-    if term.operator == "=":
+    if term.operator is Operator.EQUAL:
         return f"~> {term.text}" if len(term.numbers) > 1 else f"~> {term.text}.0"
-    if term.operator == ">=":
+    if term.operator is Operator.AT_LEAST:
         return _at_least(term)
     return None
 
@@ -87,15 +86,17 @@ def _at_least(term: Term) -> str:
 
 def _pin_range(terms: tuple[Term, ...]) -> str | None:
     """Return the constraint for `>= 5.1, < 6.0`, which is a `~>` in other words."""
-    lower = [one for one in terms if one.operator == ">="]
-    upper = [one for one in terms if one.operator == "<"]
-    if len(lower) != 1 or len(upper) != 1 or len(terms) != _PARTS or lower[0].suffix or upper[0].suffix:
+    lower = [one for one in terms if one.operator is Operator.AT_LEAST]
+    upper = [one for one in terms if one.operator is Operator.LESS]
+    if len(lower) != 1 or len(upper) != 1 or any(one.version.prerelease for one in terms):
+        return None
+    if len(terms) != _PARTS:
         return None
     is_next = upper[0].numbers[0] == lower[0].numbers[0] + 1 and not any(upper[0].numbers[1:])
     return _at_least(lower[0]) if is_next else None
 
 
-def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]]) -> Iterator[_Edit]:
+def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]]) -> Iterator[Edit]:
     for block in blocks_of(root):
         kind, _ = head_of(block)
         if kind == "module":
@@ -107,7 +108,7 @@ def _find_edits(root: Node, data: bytes, locked: Callable[[str], Sequence[str]])
                         yield from _edit_provider(name, value, data, locked)
 
 
-def _edit_module(block: Node) -> Iterator[_Edit]:
+def _edit_module(block: Node) -> Iterator[Edit]:
     values = dict(attributes_of(block))
     source = convert(values["source"]) if "source" in values else None
     version = values.get("version")
@@ -117,7 +118,7 @@ def _edit_module(block: Node) -> Iterator[_Edit]:
 
 def _edit_provider(
     name: str, value: Node, data: bytes, locked: Callable[[str], Sequence[str]]
-) -> Iterator[_Edit]:
+) -> Iterator[Edit]:
     said = convert(value)
     if isinstance(said, str):
         yield from _replace_text(value, pin_constraint(said, locked(short_source(name))))
@@ -145,10 +146,10 @@ def _constant(node: Node) -> str:
     return value if isinstance(value, str) and text_of(node).strip().startswith('"') else "?"
 
 
-def _replace_text(node: Node, made: str | None) -> Iterator[_Edit]:
+def _replace_text(node: Node, made: str | None) -> Iterator[Edit]:
     text = text_of(node)
     if made is not None and text.startswith('"') and text.endswith('"'):
-        yield _Edit(node.start_byte, node.end_byte, f'"{made}"'.encode())
+        yield Edit(node.start_byte, node.end_byte, f'"{made}"')
 
 
 def _elements(value: Node) -> Iterator[Node]:
@@ -167,18 +168,18 @@ def _is_comment(text: bytes) -> bool:
     return not text or is_block or text.startswith((b"#", b"//"))
 
 
-def _insert(last: Node, made: str, data: bytes) -> _Edit:
+def _insert(last: Node, made: str, data: bytes) -> Edit:
     """Add a version behind the last setting of a provider, in a line of its own where that one has."""
     begin = data.rfind(b"\n", 0, last.start_byte) + 1
     before = data[begin : last.start_byte]
     if before.strip():
-        return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
+        return Edit(last.end_byte, last.end_byte, f', version = "{made}"')
     end = data.find(b"\n", last.end_byte)
     end = len(data) if end < 0 else end
     tail = data[last.end_byte : end].rstrip(b"\r")
-    comma = b"," if tail.lstrip().startswith(b",") else b""
+    comma = "," if tail.lstrip().startswith(b",") else ""
     if not _is_comment(tail.strip(b", \t")):
-        return _Edit(last.end_byte, last.end_byte, f', version = "{made}"'.encode())
+        return Edit(last.end_byte, last.end_byte, f', version = "{made}"')
     at = last.end_byte + len(tail)
-    newline = b"\r\n" if data[end - 1 : end] == b"\r" else b"\n"
-    return _Edit(at, at, newline + before + f'version = "{made}"'.encode() + comma)
+    newline = "\r\n" if data[end - 1 : end] == b"\r" else "\n"
+    return Edit(at, at, f'{newline}{before.decode()}version = "{made}"{comma}')

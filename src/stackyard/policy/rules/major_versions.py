@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stackyard.base.documents.constraints import Operator, read_constraint
+from stackyard.base.documents.versions import major_line
 from stackyard.base.errors import Location
-from stackyard.policy.lock_file import is_built_in, short_source
 from stackyard.policy.model import Finding, Rule, Skipped
 from stackyard.policy.sources import SourceKind, classify, registry_address
-from stackyard.policy.versions import major_of, parse_constraint, parse_version
 from stackyard.sources.stacks.kinds import LOCK_FILE
+from stackyard.sources.stacks.lock_file import is_built_in, short_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from stackyard.policy.base_code import BaseCode
     from stackyard.policy.code import CodeFacts
     from stackyard.policy.context import PolicyContext
-    from stackyard.policy.lock_file import LockFile
+    from stackyard.sources.stacks.lock_file import LockFile
 
 __all__ = ["RULE"]
 
 # What only keeps versions out says nothing about which one is used.
-_BOUNDS = ("<", "<=", "!=")
+_BOUNDS = (Operator.LESS, Operator.AT_MOST, Operator.NOT_EQUAL)
 
 
 class _Used(NamedTuple):
@@ -99,17 +100,16 @@ def _list_versions(code: Mapping[str, CodeFacts], lock: LockFile | None, path: s
                 where = Location(file, call.version_line or call.line)
                 _add(found, ("module", registry_address(call.source)), call.version, where)
     for source, locked in (lock.providers if lock is not None else {}).items():
-        parsed = parse_version(locked.version)
-        if parsed is not None:
-            where = Location(f"{path}/{LOCK_FILE}", locked.line)
-            _keep(found, ("provider", source), _Used(major_of(parsed[0]), locked.version, where))
+        where = Location(f"{path}/{LOCK_FILE}", locked.line)
+        _keep(found, ("provider", source), _Used(major_line(locked.version), str(locked.version), where))
     return found
 
 
 def _add(found: _Versions, thing: tuple[str, str], constraint: str | None, where: Location) -> None:
-    for term in parse_constraint(constraint or "") or ():
+    said = read_constraint(constraint or "")
+    for term in () if said is None else said.terms:
         if term.operator not in _BOUNDS:
-            _keep(found, thing, _Used(major_of(term.numbers), constraint or "", where))
+            _keep(found, thing, _Used(major_line(term.version), constraint or "", where))
 
 
 def _keep(found: _Versions, thing: tuple[str, str], used: _Used) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.constraints import is_pinned, read_constraint
 from stackyard.base.errors import Location
 from stackyard.policy.model import Finding, Rule
 from stackyard.policy.sources import SourceKind, classify
-from stackyard.policy.versions import is_pinned, parse_constraint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def _find_wrong(call: ModuleBlock) -> tuple[str, str] | None:
     )
     if not call.version_line:
         return f"(`{call.source}`) has no version", remedy
-    if call.version is None or parse_constraint(call.version) is None:
+    if call.version is None or read_constraint(call.version) is None:
         return f"(`{call.source}`) has a version that is computed or not valid", remedy
     if not is_pinned(call.version):
         return f"(`{call.source}`) has the version `{call.version}`, without `~>`", remedy

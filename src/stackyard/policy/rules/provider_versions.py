@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.constraints import is_pinned, read_constraint
 from stackyard.base.errors import Location
-from stackyard.policy.lock_file import is_built_in, short_source
 from stackyard.policy.model import Finding, Level, Rule
 from stackyard.policy.providers import is_locked_elsewhere, list_constraints, needed_providers
-from stackyard.policy.versions import is_pinned, parse_constraint, satisfies
 from stackyard.sources.stacks.kinds import LOCK_FILE
+from stackyard.sources.stacks.lock_file import is_built_in, short_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.policy.code import RequiredProvider
     from stackyard.policy.context import CodeFolder, PolicyContext, StackFolder
-    from stackyard.policy.lock_file import LockFile
+    from stackyard.sources.stacks.lock_file import LockFile
 
 __all__ = ["RULE"]
 
@@ -58,7 +58,7 @@ def _check_pins(folder: CodeFolder) -> Iterator[Finding]:
 def _find_wrong_pin(one: RequiredProvider) -> str:
     if one.version is None:
         return "has no version, or a computed one"
-    if parse_constraint(one.version) is None:
+    if read_constraint(one.version) is None:
         return f"has the version `{one.version}`, which is not valid"
     return "" if is_pinned(one.version) else f"has the version `{one.version}`, without `~>`"
 
@@ -93,11 +93,11 @@ def _check_lock(context: PolicyContext, one: StackFolder) -> Iterator[Finding]:
 def _check_versions(context: PolicyContext, one: StackFolder, lock: LockFile, file: str) -> Iterator[Finding]:
     for source, constraint, where in list_constraints(context, one.folder.path):
         locked = lock.providers.get(source)
-        if locked is None or parse_constraint(constraint) is None or satisfies(locked.version, constraint):
+        wanted = read_constraint(constraint)
+        if locked is None or wanted is None or wanted.allows(locked.version):
             continue
         detail = (
-            f"The lock file has `{source}` {locked.version or 'without a version'}, which does not fit "
-            f"`{constraint}` ({where})."
+            f"The lock file has `{source}` {locked.version}, which does not fit `{constraint}` ({where})."
         )
         place = Location(file, locked.line)
         yield Finding(rule="M3", detail=detail, where=place, remedy=_LOCK, also=(where,))

@@ -29,6 +29,8 @@ __all__ = [
     "blocks_of",
     "first_error",
     "head_of",
+    "list_attributes",
+    "list_blocks",
     "parse_expression",
     "parse_hcl",
     "parse_template",
@@ -135,6 +137,16 @@ def attributes_of(node: Node) -> Iterator[tuple[str, Node]]:
             for one in child.named_children:
                 if one.type == "attribute" and len(one.named_children) >= 2:
                     yield text_of(one.named_children[0]), one.named_children[-1]
+
+
+def list_attributes(node: Node) -> Iterator[tuple[str, Node]]:
+    """Return the name and the value of each attribute of a file or block that has no mistake."""
+    yield from ((name, value) for name, value in attributes_of(node) if not value.has_error)
+
+
+def list_blocks(node: Node) -> Iterator[tuple[str, list[str], Node]]:
+    """Return the kind, the labels and the node of each block directly below a node."""
+    yield from ((*head_of(block), block) for block in blocks_of(node))
 
 
 def head_of(block: Node) -> tuple[str, list[str]]:

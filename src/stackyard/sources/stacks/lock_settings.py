@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.base.documents.byte_edits import Edit, apply_edits
 from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.backend_block import BackendEditError
@@ -58,7 +59,7 @@ def add_lockfile(data: bytes, path: str) -> bytes:
     lockfile, table = found.get(_LOCKFILE), found.get(_TABLE)
     if lockfile is not None:
         value = lockfile.named_children[-1]
-        return data[: value.start_byte] + b"true" + data[value.end_byte :]
+        return apply_edits(data, [Edit(value.start_byte, value.end_byte, "true")])
     if table is None:
         raise BackendEditError(f"{path} names no {_TABLE} in OpenTofu's own syntax.", where=Location(path))
     line = data.rfind(b"\n", 0, table.start_byte) + 1
@@ -67,9 +68,9 @@ def add_lockfile(data: bytes, path: str) -> bytes:
     if indent.strip():
         raise BackendEditError(f"{_TABLE} shares its line with something else.", where=_where(table, path))
     end = _line_end(data, table.end_byte)
-    newline = b"\r\n" if data[end - 2 : end] == b"\r\n" else b"\n"
-    gap = b"" if data[:end].endswith(b"\n") else newline
-    return data[:end] + gap + indent + f"{_LOCKFILE} = true".encode() + newline + data[end:]
+    newline = "\r\n" if data[end - 2 : end] == b"\r\n" else "\n"
+    gap = "" if data[:end].endswith(b"\n") else newline
+    return apply_edits(data, [Edit(end, end, f"{gap}{indent.decode()}{_LOCKFILE} = true{newline}")])
 
 
 def drop_table(data: bytes, path: str) -> bytes:
@@ -85,7 +86,7 @@ def drop_table(data: bytes, path: str) -> bytes:
     rest = data[table.end_byte : end].strip()
     if data[start : table.start_byte].strip() or (rest and not rest.startswith((b"#", b"//"))):
         raise BackendEditError(f"{_TABLE} shares its line with something else.", where=_where(table, path))
-    return data[:start] + data[end:]
+    return apply_edits(data, [Edit(start, end, "")])
 
 
 def _find(data: bytes) -> dict[str, Node]:

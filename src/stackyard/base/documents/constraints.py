@@ -10,12 +10,21 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.engine.version import Version
+from stackyard.base.documents.versions import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Constraint", "ConstraintError", "Operator", "Term", "parse_constraint"]
+__all__ = [
+    "Constraint",
+    "ConstraintError",
+    "Operator",
+    "Term",
+    "is_pinned",
+    "parse_constraint",
+    "read_constraint",
+    "satisfies",
+]
 
 _LONGEST = 1000
 _TERM = re.compile(
@@ -59,6 +68,17 @@ class Term:
     width: int
     start: int
     end: int
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers that are written, one to three."""
+        return (self.version.major, self.version.minor, self.version.patch)[: self.width]
+
+    @property
+    def text(self) -> str:
+        """The version with the numbers that are written."""
+        suffix = f"-{self.version.prerelease}" if self.version.prerelease else ""
+        return ".".join(map(str, self.numbers)) + suffix
 
     def allows(self, version: Version) -> bool:
         """Return whether a version fits, pre-releases aside."""
@@ -155,6 +175,29 @@ def parse_constraint(text: str) -> Constraint:
         if text[at] != ",":
             raise ConstraintError(f"`{text}` is not a version constraint: terms have commas between them")
         at += 1
+
+
+def read_constraint(text: str) -> Constraint | None:
+    """Return a constraint, None where a text is none."""
+    try:
+        return parse_constraint(text)
+    except ConstraintError:
+        return None
+
+
+def is_pinned(text: str) -> bool:
+    """Return whether a text is a constraint with `~>`."""
+    found = read_constraint(text)
+    return found is not None and found.is_pessimistic
+
+
+def satisfies(version: str, text: str) -> bool:
+    """Return whether a version fits a constraint; what cannot be read fits nothing."""
+    found = read_constraint(text)
+    try:
+        return found is not None and found.allows(Version.parse(version))
+    except ValueError:
+        return False
 
 
 def _term(match: re.Match[str]) -> Term:

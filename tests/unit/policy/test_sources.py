@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stackyard.base.documents.constraints import read_constraint, satisfies
+from stackyard.base.documents.versions import Version, major_line
 from stackyard.policy.sources import SourceKind, classify
-from stackyard.policy.versions import major_of, parse_constraint, satisfies
 
 
 @pytest.mark.parametrize(
@@ -34,13 +35,14 @@ def test_a_version_fits_a_constraint(version: str, constraint: str, fits: bool) 
 
 
 def test_a_constraint_that_is_none_is_not_read() -> None:
-    assert parse_constraint("") is None
-    assert parse_constraint("1.2.3.4") is None
-    assert parse_constraint("~> 1.2, ") is None
+    assert read_constraint("") is None
+    assert read_constraint("1.2.3.4") is None
+    assert read_constraint("~> 1.2, ") is None
 
 
 def test_before_version_one_the_minor_version_is_the_major_one() -> None:
-    assert major_of((0, 66, 1)) == major_of((0, 66)) < major_of((0, 70)) < major_of((1,)) < major_of((2, 1))
+    lines = [major_line(Version.parse(text)) for text in ("0.66.0", "0.66.1", "0.70.0", "1.0.0", "2.1.0")]
+    assert lines[0] == lines[1] < lines[2] < lines[3] < lines[4]
 
 
 @pytest.mark.parametrize(

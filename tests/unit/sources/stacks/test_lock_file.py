@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stackyard.engine.version import Version
-from stackyard.upgrades.lockfile import LockEntry, is_whole, read_lock, replace_entries
+from stackyard.sources.stacks.lock_file import LockEntry, is_whole, read_lock, replace_entries
 
 OTHER = """\
 provider "registry.opentofu.org/acme/b" {
