@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePosixPath
 
     from stackyard.secrets.sops.config import SopsConfig
@@ -21,24 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["TrackedProblem", "scan_tracked"]
 
 _SOPS_CONFIG = ".sops.yaml"
-_LARGEST_BYTES = 2 * 2**20
 _REGULAR_FILES = (0o100644, 0o100755)
-# By their names alone: what is wrong with a file, and what to do.
-_NAMES = (
-    (re.compile(r".*\.tfstate(?:\..*)?|\.terraform\.tfstate\.lock\.info"), "a state of OpenTofu"),
-    (re.compile(r".*\.tfplan|tfplan"), "a plan of OpenTofu"),
-    (re.compile(r".*\.(?:dec|decrypted|plain|clear)(?:\.[^.]+)?"), "a decrypted file, by its name"),
-    (
-        re.compile(r".*\.(?:p12|pfx|jks|keystore)|\.?vault[-_]pass(?:word)?(?:\.txt)?"),
-        "key material, by its name",
-    ),
-)
-_ENVIRONMENT = re.compile(r"\.env(?:\..+)?|.+\.env")
-_EXAMPLE = re.compile(r".*[._-](?:example|sample|template|dist|tpl|j2)")
+_DECRYPTED = re.compile(r".*\.(?:dec|decrypted|plain|clear)(?:\.[^.]+)?")
 _VALUE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*\S", re.MULTILINE)
-_SECRET_KEY = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL|AUTH", re.IGNORECASE)
-_STATE_SIGNS = ('"terraform_version"', '"lineage"')
-_HEAD = 4096
 _REMOVE = "Remove it with `git rm --cached`, add it to .gitignore, and replace what was ever pushed."
 
 
@@ -81,11 +66,24 @@ async def scan_tracked(repository: StackRepository) -> list[TrackedProblem] | No
         for path, row in (await _scan_contents(tree.top, new, rules)).items():
             known[path] = row
             cache.put(f"tracked:{sign}:{path}:{new[path]}", row)
+    found = [path for path in sorted(files) if known[path]]
+    allowed = await _list_allowed(tree.top, found)
     return [
         TrackedProblem(path, line, detail, remedy)
-        for path in sorted(files)
+        for path in found
+        if path not in allowed
         for line, detail, remedy in known[path] or ()
     ]
+
+
+async def _list_allowed(top: str, paths: Sequence[str]) -> frozenset[str]:
+    """Return the files that `.gitattributes` allows as they are."""
+    if not paths:
+        return frozenset()
+    from stackyard.clients import git  # lazy: processes, for files with findings
+    from stackyard.secrets.check.scan import ATTRIBUTE  # lazy: as above
+
+    return await (await git.require_repository(Path(top))).list_marked(paths, ATTRIBUTE)
 
 
 async def _scan_contents(
@@ -93,9 +91,10 @@ async def _scan_contents(
 ) -> dict[str, list[tuple[int, str, str]]]:
     from stackyard.clients import git  # lazy: processes, for files that are new
     from stackyard.secrets.check.promises import configs_of  # lazy: as above
+    from stackyard.secrets.check.scan import LARGEST_BYTES  # lazy: as above
 
     repository = await git.require_repository(Path(top))
-    texts = await repository.contents({*files.values(), *rules.values()}, largest_bytes=_LARGEST_BYTES)
+    texts = await repository.contents({*files.values(), *rules.values()}, largest_bytes=LARGEST_BYTES)
     configs = configs_of({path: texts[blob] for path, blob in rules.items() if blob in texts})
     return {path: list(_judge(path, texts.get(blob), configs)) for path, blob in files.items()}
 
@@ -103,32 +102,18 @@ async def _scan_contents(
 def _judge(
     path: str, text: str | None, configs: Mapping[PurePosixPath, SopsConfig]
 ) -> Iterator[tuple[int, str, str]]:
-    from stackyard.secrets.check.scan import check_texts  # lazy: for files that are new
+    from stackyard.secrets.check.scan import check_file  # lazy: for files that are new
 
-    name = path.rpartition("/")[2]
-    what = next((what for pattern, what in _NAMES if pattern.fullmatch(name)), "")
-    if not what and text is not None:
-        what = _recognise(text)
-    if what and not (what.startswith("a decrypted") and text is not None and _is_encrypted(path, text)):
-        yield 1, f"git tracks {what}.", _REMOVE
-        return
-    if text is None:
-        return
-    found = check_texts({path: text}, configs)
+    found = check_file(path, text, configs)
     for one in found:
         yield (one.where.line or 1 if one.where else 1), one.detail, one.kind.remedy
-    if not found and _is_open_environment(name, path, text):
+    if found:
+        return
+    name = path.rpartition("/")[2]
+    if _DECRYPTED.fullmatch(name) and (text is None or not _is_encrypted(path, text)):
+        yield 1, "git tracks a decrypted file, by its name.", _REMOVE
+    elif text is not None and _is_open_environment(name, path, text):
         yield 1, "git tracks a file of environment variables with values in clear.", _REMOVE
-
-
-def _recognise(text: str) -> str:
-    """Return what a content is, whatever its name says; empty where nothing is wrong with it."""
-    head = text[:_HEAD]
-    if head.lstrip()[:1] == "{" and all(sign in head for sign in _STATE_SIGNS):
-        return "a state of OpenTofu, by its content"
-    if head.startswith("PK\x03\x04") and "tfplan" in head[:200]:
-        return "a plan of OpenTofu, by its content"
-    return ""
 
 
 def _is_encrypted(path: str, text: str) -> bool:
@@ -143,11 +128,10 @@ def _is_encrypted(path: str, text: str) -> bool:
 
 
 def _is_open_environment(name: str, path: str, text: str) -> bool:
-    from stackyard.secrets.check.patterns import ALLOWED  # lazy: for few files
+    """Return whether a file called `.env` sets anything: it is there for what must not be shared."""
+    from stackyard.secrets.check.file_forms import is_environment  # lazy: for few files
+    from stackyard.secrets.check.patterns import ALLOWED  # lazy: as above
 
-    if not _ENVIRONMENT.fullmatch(name) or _EXAMPLE.fullmatch(name) or ALLOWED in text:
+    if not name.startswith(".env") or not is_environment(name) or ALLOWED in text:
         return False
-    keys = _VALUE.findall(text)
-    # A name such as `build.env` says less than `.env`: its keys decide.
-    is_plain = name.startswith(".env") or any(_SECRET_KEY.search(key) for key in keys)
-    return bool(keys) and is_plain and not _is_encrypted(path, text)
+    return _VALUE.search(text) is not None and not _is_encrypted(path, text)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.recipes.hcl_edit import WrittenBackend, find_backends, quote
+from stackyard.sources.stacks.backend_secrets import list_secret_names
 from stackyard.sources.stacks.isolation import state_identity
 from stackyard.sources.stacks.kinds import is_code
 from stackyard.sources.stacks.reads import read_stack
@@ -30,6 +31,7 @@ __all__ = [
     "choose_backend",
     "derive_key",
     "key_name",
+    "list_written_secrets",
     "read_written_backend",
     "require_own_state",
 ]
@@ -170,6 +172,10 @@ def _like(stack: Stack, backend: WrittenBackend, place: Placement, key: str | No
     name = _KEYS.get(backend.type, "")
     setting = backend.settings.get(name)
     text = backend.text.decode()
+    if secret := list_written_secrets(backend):
+        return ChosenBackend(
+            type="http", key="", block=STORE, reason=f"`{secret[0]}` of {stack.name} is a secret in clear"
+        )
     if setting is None:
         if backend.type in ("http", "local") and not backend.settings:
             return ChosenBackend(
@@ -185,6 +191,11 @@ def _like(stack: Stack, backend: WrittenBackend, place: Placement, key: str | No
     tail = re.sub(rb"\A[ \t]*(?:#|//)[^\n]*", b"", raw[end:])
     block = (raw[:start] + quote(own).encode() + tail).decode()
     return ChosenBackend(type=backend.type, key=own, block=block, like=stack.name, reason="as beside it")
+
+
+def list_written_secrets(backend: WrittenBackend) -> tuple[str, ...]:
+    """Return the settings of a backend block that hold secrets in clear, which no other file gets."""
+    return list_secret_names({name: one.text for name, one in backend.settings.items()})
 
 
 def _list_siblings(repository: StackRepository, place: Placement) -> Sequence[Stack]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,9 @@ from stackyard.recipes.hcl_edit import (
     replace_literals,
 )
 from stackyard.secrets.base import SecretsKind
+from stackyard.secrets.check.file_forms import find_file_forms
 from stackyard.secrets.check.promises import is_secret_name
+from stackyard.secrets.check.scan import holds_secret
 from stackyard.secrets.protected_file import detect
 from stackyard.sources.stacks.kinds import is_code, is_values
 
@@ -46,7 +49,9 @@ class CopiedStack:
         files: Files by their paths.
         links: Links by their paths, with what they lead to.
         secrets: Names of the variables files with secrets, which are made again.
+        executable: Those of the files that can be run.
         left: Other files with secrets that were not copied.
+        special: Pipes, sockets and devices, which are not copied.
         renamed: Where the name of the other stack was replaced by that of the new one.
         notes: What the user has to look at.
         backend_file: The file with the backend block; empty where there is none.
@@ -57,7 +62,9 @@ class CopiedStack:
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     links: dict[str, str] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)
+    executable: set[str] = field(default_factory=set)
     left: list[str] = field(default_factory=list)
+    special: list[str] = field(default_factory=list)
     renamed: list[Location] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     backend_file: str = ""
@@ -89,14 +96,17 @@ def copy_stack(
     found = CopiedStack()
     for path in _walk(stack.folder):
         name = path.relative_to(stack.folder).as_posix()
-        if is_secret_name(path.name):
+        is_link = path.is_symlink()
+        if is_secret_name(path.name) and (not with_secrets if is_link else path.is_file()):
             _take_secret(found, path, name, with_secrets=with_secrets)
         elif path in ignored:
             continue
-        elif path.is_symlink():
+        elif is_link:
             found.links[name] = _new_target(path, stack, place)
+        elif not path.is_file():
+            found.special.append(name)
         else:
-            found.files[name] = _read(path)
+            _take_file(found, path, name)
     for name in [one for one in found.files if is_code(one.rpartition("/")[2])]:
         _adapt_code(found, name, stack, place)
     _note_paths(found, stack, place)
@@ -121,8 +131,8 @@ def _read(path: Path) -> bytes:
 
 
 def _take_secret(found: CopiedStack, path: Path, name: str, *, with_secrets: bool) -> None:
-    data = _read(path)
     if with_secrets:
+        data = _read(path)
         if detect(data, str(path)).kind is SecretsKind.PLAIN:
             raise FileError(
                 f"{path} is in clear, and is not copied.",
@@ -133,6 +143,22 @@ def _take_secret(found: CopiedStack, path: Path, name: str, *, with_secrets: boo
         found.secrets.append(name)
     else:
         found.left.append(name)
+
+
+def _take_file(found: CopiedStack, path: Path, name: str) -> None:
+    data = _read(path)
+    text = data.decode(errors="replace")
+    is_secret = holds_secret(name, text, {}) or any(find_file_forms(name, text))
+    if is_secret and not (is_code(path.name) or is_values(path.name)):
+        found.left.append(name)
+        return
+    if is_secret:
+        found.notes.append(
+            f"{name} holds a secret in clear, and so does its copy: move it to secrets.tfvars."
+        )
+    found.files[name] = data
+    if path.stat().st_mode & stat.S_IXUSR:
+        found.executable.add(name)
 
 
 def _new_target(path: Path, stack: Stack, place: Placement) -> str:

@@ -33,10 +33,14 @@ def list_missing(text: str) -> list[str]:
 def add_ignored(top: Path) -> list[str]:
     """Add what is missing to the `.gitignore` of a repository; return the lines.
 
+    One that is a link stays: git does not read it, and its file may be outside of the repository.
+
     Raises:
         FileError: It cannot be read or written.
     """
     path = top / ".gitignore"
+    if path.is_symlink():
+        return []
     try:
         text = path.read_text(errors="surrogateescape") if path.exists() else ""
     except OSError as err:

@@ -13,7 +13,7 @@ from stackyard.base.errors import FileError
 from stackyard.base.files import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 __all__ = ["move_folder", "open_workshop", "write_tree"]
 
@@ -59,8 +59,19 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def write_tree(folder: Path, files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> None:
+def write_tree(
+    folder: Path,
+    files: Mapping[str, bytes],
+    links: Mapping[str, str] | None = None,
+    executable: Collection[str] = (),
+) -> None:
     """Write files and links into a new folder.
+
+    Args:
+        folder: The folder.
+        files: Files by their paths.
+        links: Links by their paths, with what they lead to.
+        executable: The files that can be run.
 
     Raises:
         FileError: Something cannot be written.
@@ -74,6 +85,10 @@ def write_tree(folder: Path, files: Mapping[str, bytes], links: Mapping[str, str
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+                if name in executable:
+                    # Whoever may read it may run it.
+                    mode = os.fstat(file.fileno()).st_mode & 0o777
+                    os.fchmod(file.fileno(), mode | (mode & 0o444) >> 2)
         for name, target in (links or {}).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).symlink_to(target)

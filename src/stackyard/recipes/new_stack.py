@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.base.errors import StackyardError
+from stackyard.base.errors import Location, StackyardError
 from stackyard.clients.git.repository import find_repository
-from stackyard.recipes.backend_choice import ChosenBackend, choose_backend, key_name, require_own_state
+from stackyard.recipes.backend_choice import (
+    ChosenBackend,
+    NewBackendError,
+    choose_backend,
+    key_name,
+    list_written_secrets,
+    require_own_state,
+)
 from stackyard.recipes.catalogue import UnknownRecipeError, list_recipes, read_recipe
 from stackyard.recipes.cluster_nodes import name_node
 from stackyard.recipes.copied_stack import CopiedStack, copy_stack
@@ -34,7 +41,6 @@ from stackyard.sources.stacks.repository import StackRepository, find_stacks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.base.errors import Location
     from stackyard.clients.git.repository import Repository
     from stackyard.sources.stacks.model import Stack
 
@@ -149,6 +155,8 @@ async def make_stack(request: NewStackRequest, start: Path | None = None) -> New
     lock = await _add_lock(draft, origin)
     _write(draft)
     ignored = add_ignored(place.top)
+    if (place.top / ".gitignore").is_symlink():
+        draft.notes.append(".gitignore is a link, which git does not read: states and plans are not ignored.")
     await _note_ignored(draft)
     copied = draft.copied or CopiedStack()
     return NewStack(
@@ -185,6 +193,7 @@ async def _fill(draft: _Draft) -> Stack | None:
     draft.copied = copy_stack(stack, place, ignored, key=request.key, with_secrets=request.with_secrets)
     draft.files, draft.links = draft.copied.files, draft.copied.links
     draft.notes += [f"{one} was not copied: it holds secrets." for one in draft.copied.left]
+    draft.notes += [f"{one} was not copied: it is no file." for one in draft.copied.special]
     return stack
 
 
@@ -226,7 +235,15 @@ def _keep_backend(draft: _Draft, copied: CopiedStack) -> ChosenBackend:
     settings = dict(backend[1]) if backend is not None else {}
     if copied.key:
         settings[key_name(copied.backend_type) or ""] = copied.key
-    block = find_backends(draft.files[copied.backend_file])[0].text.decode()
+    written = find_backends(draft.files[copied.backend_file])[0]
+    block = written.text.decode()
+    if secret := list_written_secrets(written):
+        raise NewBackendError(
+            f"`{secret[0]}` in the backend of `{other.name}` is a secret in clear, and is not copied.",
+            where=Location(f"{other.path}/{copied.backend_file}", written.settings[secret[0]].line),
+            remedy="Move it to an environment variable or into a file that `backend_config` names; or choose "
+            "another backend: --backend http.",
+        )
     chosen = ChosenBackend(
         type=copied.backend_type, key=copied.key, block=block, like=other.name, reason="as in the other stack"
     )
@@ -303,7 +320,8 @@ def _write(draft: _Draft) -> None:
         for module in draft.modules:
             if module.status is ModuleStatus.ADDED:
                 write_tree(workshop / f"module-{module.name}", module.files)
-        write_tree(workshop / "stack", draft.files, draft.links)
+        executable = draft.copied.executable if draft.copied is not None else ()
+        write_tree(workshop / "stack", draft.files, draft.links, executable)
         for module in draft.modules:
             if module.status is ModuleStatus.ADDED:
                 move_folder(workshop / f"module-{module.name}", place.top / place.modules / module.name)

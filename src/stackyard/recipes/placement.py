@@ -93,7 +93,10 @@ def place_stack(repository: StackRepository, wanted: str) -> Placement:
     if stack_name(path, (root,)) != name:
         raise NewNameError(f"A folder {path} is no stack: see which folders are, in the reference of stacks.")
     _require_free(repository, name, path)
-    return Placement(top=repository.root, name=name, path=path, modules=_find_modules(repository, root))
+    modules = _find_modules(repository, root)
+    for one in (path, modules):
+        _require_inside(repository, one)
+    return Placement(top=repository.root, name=name, path=path, modules=modules)
 
 
 def _choose_root(repository: StackRepository, name: str) -> str:
@@ -125,6 +128,11 @@ def _require_free(repository: StackRepository, name: str, path: str) -> None:
         there = path if known is None else known.path
         raise StackExistsError(f"There is a stack `{name}`: {there}.", where=where)
     for stack in repository.stacks.values():
+        if stack.path.lower() == path.lower():
+            raise StackExistsError(
+                f"There is a stack `{stack.name}`: on disks that ignore case, both have the same folder.",
+                where=where,
+            )
         if path.startswith(f"{stack.path}/") or stack.path.startswith(f"{path}/"):
             inner, outer = (path, stack.path) if path.startswith(f"{stack.path}/") else (stack.path, path)
             raise NewNameError(
@@ -137,6 +145,17 @@ def _require_free(repository: StackRepository, name: str, path: str) -> None:
     above = next((one for one in folder.parents if os.path.lexists(one)), repository.root)
     if not above.is_dir():
         raise StackExistsError(f"{above} is there and is no folder.", where=where)
+
+
+def _require_inside(repository: StackRepository, path: str) -> None:
+    """Refuse a folder that a link takes out of the repository."""
+    top, real = (os.path.realpath(one) for one in (repository.tree.top, repository.root / path))
+    if not real.startswith(f"{top.rstrip('/')}/"):
+        raise NewNameError(
+            f"{repository.root / path} is outside of the repository: a link leads to {real}.",
+            where=Location(repository.shown(path)),
+            remedy="Replace the link by a folder: nothing is written outside of the repository.",
+        )
 
 
 def _find_modules(repository: StackRepository, root: str) -> str:

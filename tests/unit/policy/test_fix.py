@@ -242,3 +242,34 @@ def test_editing_a_readme_loses_only_stale_rows(
     }
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n")):
         assert number in stale or any(line == one for one in left), line
+
+
+FOREIGN_TABLES = {
+    "environment": "## Environment variables\n\n| Name | Use |\n|---|---|\n| AWS_PROFILE | kept |\n",
+    "column": "## Environment\n\n| Variable | Use |\n|---|---|\n| AWS_PROFILE | kept |\n",
+    "formats": "## Output formats\n\n| Format | Use |\n|---|---|\n| json | kept |\n",
+    "rules": "## Input validation\n\n| Name | Use |\n|---|---|\n| length | kept |\n",
+    "second": "## Outputs\n\nWhere they show:\n\n| Site | Use |\n|---|---|\n| staging | kept |\n",
+    "both": "## Inputs and outputs\n\n| Name | Use |\n|---|---|\n| other | kept |\n",
+    "underlined": "## Inputs\n\nTeams\n-----\n\n| Name | Mail |\n|---|---|\n| alice | kept |\n",
+    "code": "## Inputs\n\n    | Name | Use |\n    |---|---|\n    | sample | kept |\n",
+    "comment": "## Inputs\n\n<!--\n| Name | Use |\n|---|---|\n| draft | kept |\n-->\n",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN_TABLES)
+def test_a_table_about_something_else_keeps_its_rows(name: str) -> None:
+    interface = ModuleInterface(inputs={}, outputs={})
+    text = f"# A module\n\n{FOREIGN_TABLES[name]}"
+    assert edit_readme(text, interface).startswith(text)
+    assert not [row for table in find_tables(text) for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["Inputs", "2. Input variables", "<a name='i'></a> Required Inputs", "Module arguments", "*Variables*"],
+)
+def test_a_table_of_the_module_loses_stale_rows_and_gets_new_ones(heading: str) -> None:
+    interface = ModuleInterface(inputs={"size": {"use": "how big"}}, outputs={})
+    text = f"## {heading}\n\n| Name | Use |\n|---|---|\n| stale | x |\n"
+    assert edit_readme(text, interface) == text.replace("| stale | x |", "| `size` | how big |")

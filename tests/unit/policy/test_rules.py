@@ -178,7 +178,7 @@ FAILING: dict[str, tuple[str, Files, str, str]] = {
         "M10",
         {"old.json": '{"version": 4, "terraform_version": "1.9.0", "serial": 1, "lineage": "x"}'},
         "old.json:1",
-        "by its content",
+        "a state of OpenTofu",
     ),
     "M10 plan": ("M10", {f"{A}/x.tfplan": "x"}, f"{A}/x.tfplan:1", "a plan"),
     "M10 decrypted": (
@@ -191,9 +191,9 @@ FAILING: dict[str, tuple[str, Files, str, str]] = {
     "M10 environment": ("M10", {"app/.env": "A=1\n"}, "app/.env:1", "environment variables"),
     "M10 named environment": (
         "M10",
-        {"app/x.env": "DB_PASSWORD=abc\n"},
+        {"app/x.env": "DB_PASSWORD=Tr0ub4dor\n"},
         "app/x.env:1",
-        "environment variables",
+        "`DB_PASSWORD`",
     ),
     "M10 secret": ("M10", {f"{A}/secrets.tfvars": "password = 1\n"}, f"{A}/secrets.tfvars:1", "in clear"),
     "M11 state": (
@@ -360,3 +360,8 @@ def test_outside_of_git_tracked_files_are_not_checked(tmp_path: Path) -> None:
     result = check(tmp_path)
     assert result.errors == ()
     assert {one.rule for one in result.skipped} == {"M10", "M12"}
+
+
+def test_a_file_that_gitattributes_allows_is_no_finding(tmp_path: Path) -> None:
+    files = {"tests/old.tfstate": "{}", ".gitattributes": "tests/*.tfstate stackyard-allow-secret\n"}
+    assert rules_of(check(good_repository(tmp_path, files), "M10")) == set()

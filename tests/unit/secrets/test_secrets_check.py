@@ -168,3 +168,9 @@ def test_only_what_is_staged_is_looked_at_when_asked(tmp_path: Path) -> None:
 
 def test_configs_are_known_by_their_folder() -> None:
     assert list(configs_of({"a/.sops.yaml": "", "b": ""})) == [PurePosixPath("a")]
+
+
+def test_a_header_of_ansible_vault_alone_encrypts_nothing() -> None:
+    header = "$ANSIBLE_VAULT;1.1;AES256\n"
+    assert found({"secrets.tfvars": f'{header}token = "x"\n'}) == ["secrets.tfvars:2"]
+    assert found({"secrets.tfvars": f"{header}6162\r\n6364\r\n"}) == []

@@ -14,7 +14,7 @@ from stackyard.secrets.check.patterns import is_stand_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["find_file_forms"]
+__all__ = ["find_file_forms", "is_environment"]
 
 _STATE = re.compile(r".*\.tfstate(?:\..+)?")
 _PLAN = re.compile(r".*\.tfplan|tfplan")
@@ -44,8 +44,13 @@ def find_file_forms(path: str, text: str | None) -> Iterator[tuple[int, str]]:
     what = _name_form(name) or _content_form(text or "")
     if what and text != "" and _ENCRYPTED not in (text or "")[:_HEAD]:
         yield 1, what
-    elif text and _ENVIRONMENT.fullmatch(name) and not _EXAMPLE.fullmatch(name):
+    elif text and is_environment(name):
         yield from _find_open_values(text)
+
+
+def is_environment(name: str) -> bool:
+    """Return whether a file holds environment variables, and is no example."""
+    return _ENVIRONMENT.fullmatch(name) is not None and not _EXAMPLE.fullmatch(name)
 
 
 def _name_form(name: str) -> str:

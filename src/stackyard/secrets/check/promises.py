@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["CONFIG_NAME", "Broken", "configs_of", "find_broken_promises", "is_secret_name"]
 
 CONFIG_NAME = ".sops.yaml"
+_VAULT_LINE = re.compile(r"[0-9a-fA-F]*")
 # The key under which SOPS keeps what it needs to decrypt a file.
 _SOPS = "sops"
 
@@ -61,7 +62,9 @@ def find_broken_promises(
         if reason is not None:
             yield (err.where.line or 1) if err.where else 1, f"{reason}, and it cannot be read: {err.detail}"
         return
-    if kind is SecretsKind.SOPS:
+    if kind is SecretsKind.VAULT:
+        yield from _find_torn(text)
+    elif kind is SecretsKind.SOPS:
         yield from (
             (leaf.place.line, "the value is in clear in a file of SOPS") for leaf in _clear(path, text)
         )
@@ -91,6 +94,14 @@ def _clear(path: str, text: str) -> Iterator[Leaf]:
     for visit in walk_tree(form.without_metadata(layout), metadata.rule):
         if isinstance(visit.thing, Leaf) and visit.is_encrypted and _is_said(visit.thing.value):
             yield visit.thing
+
+
+def _find_torn(text: str) -> Iterator[Broken]:
+    """Yield the first line below the header of Ansible Vault that is not encrypted: nobody can open it."""
+    for number, line in enumerate(text.splitlines()[1:], 2):
+        if not _VAULT_LINE.fullmatch(line.strip()):
+            yield number, "only its header says that it is encrypted"
+            return
 
 
 def _is_said(value: Scalar) -> bool:

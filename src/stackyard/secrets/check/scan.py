@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from stackyard.secrets.sops.config import SopsConfig
 
 __all__ = [
+    "ATTRIBUTE",
     "HOOK_CHECK",
+    "LARGEST_BYTES",
     "PlaintextSecretsError",
     "ScanSummary",
+    "check_file",
     "check_repository",
     "check_texts",
     "holds_secret",
@@ -34,7 +37,7 @@ HOOK_CHECK = "secrets check --staged"
 # What `.gitattributes` says of a file that may be committed as it is.
 ATTRIBUTE = "stackyard-allow-secret"
 # Larger files are data; no key or token needs as much.
-_LARGEST_BYTES = 2 * 2**20
+LARGEST_BYTES = 2 * 2**20
 # How many lines at the top of a file may say that all of it is allowed.
 _TOP_LINES = 5
 
@@ -107,14 +110,12 @@ async def check_repository(folder: Path, *, is_staged_only: bool = False) -> Sca
     index = await repository.index()
     wanted = await repository.list_staged() if is_staged_only else index
     settings = [entry for entry in index if PurePosixPath(entry.path).name == CONFIG_NAME]
-    texts = await repository.contents(
-        (one.blob for one in (*settings, *wanted)), largest_bytes=_LARGEST_BYTES
-    )
+    texts = await repository.contents((one.blob for one in (*settings, *wanted)), largest_bytes=LARGEST_BYTES)
     configs = configs_of({one.path: texts[one.blob] for one in settings if one.blob in texts})
     read = {one.path: texts[one.blob] for one in wanted if one.blob in texts}
     large = [one.path for one in wanted if one.blob not in texts]
-    found = {path: _check_whole(path, text, configs) for path, text in read.items()}
-    found |= {path: _check_form(path, None) for path in large}
+    found = {path: check_file(path, text, configs) for path, text in read.items()}
+    found |= {path: check_file(path, None, configs) for path in large}
     marked = [path for path, findings in found.items() if findings]
     allowed = await repository.list_marked(marked, ATTRIBUTE) if marked else ()
     kept = (findings for path, findings in sorted(found.items()) if path not in allowed)
@@ -138,9 +139,11 @@ def _check(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) ->
     return tuple(_findings(path, text, configs)) if _is_looked_at(text) else ()
 
 
-def _check_whole(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> tuple[Diagnostic, ...]:
-    """Return everything about a file, and one thing about each line."""
-    found = _check(path, text, configs)
+def check_file(
+    path: str, text: str | None, configs: Mapping[PurePosixPath, SopsConfig]
+) -> tuple[Diagnostic, ...]:
+    """Return everything about a file, and one thing about each line; `text` is None for one too large."""
+    found = _check(path, text, configs) if text is not None else ()
     lines = {one.where.line for one in found if one.where is not None}
     forms = (one for one in _check_form(path, text) if one.where is None or one.where.line not in lines)
     return (*found, *forms)

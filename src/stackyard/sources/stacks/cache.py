@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StackCache", "open_cache"]
 
-_FORMAT = f"4 {stackyard.__version__}"
+_FORMAT = f"5 {stackyard.__version__}"
 # Larger ones are made again: reading them would cost more than they save.
 _LARGEST_BYTES = 64 * 2**20
 _MOST_ENTRIES = 50_000

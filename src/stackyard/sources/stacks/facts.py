@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.evaluate import unescape
-from stackyard.sources.stacks.kinds import is_auto_loaded, is_code, is_values
+from stackyard.sources.stacks.kinds import is_auto_loaded, is_code, is_override, is_values
 from stackyard.sources.stacks.reads import read_stack
 
 if TYPE_CHECKING:
@@ -149,20 +149,34 @@ def _interface(reader: CodeReader, folder: str) -> tuple[dict[str, Variable], tu
     """Return the variables and the outputs of a stack, sorted."""
     variables: dict[str, Variable] = {}
     outputs: set[str] = set()
-    for name, file in reader.files(folder).items():
+    for name, file in sorted(reader.files(folder).items(), key=lambda one: is_override(one[0])):
         if not is_code(name):
             continue
         said = reader.code(file)
         outputs.update(said.outputs)
         for variable, block in said.variables.items():
-            variables[variable] = Variable(
+            found = Variable(
                 type=block.type,
                 has_default=block.has_default,
                 sensitive=block.is_sensitive,
                 where=Location(file.path, block.line),
                 shape=block.shape,
             )
+            before = variables.get(variable) if is_override(name) else None
+            variables[variable] = found if before is None else _merge(before, found)
     return dict(sorted(variables.items())), tuple(sorted(outputs))
+
+
+def _merge(before: Variable, override: Variable) -> Variable:
+    """Return a variable of which an override file says a part again; one that was secret stays it."""
+    typed = before if override.type is None else override
+    return replace(
+        before,
+        type=typed.type,
+        shape=typed.shape,
+        has_default=before.has_default or override.has_default,
+        sensitive=before.sensitive or override.sensitive,
+    )
 
 
 def _place(text: str) -> Location:

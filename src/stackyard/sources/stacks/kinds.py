@@ -11,6 +11,7 @@ __all__ = [
     "is_auto_loaded",
     "is_code",
     "is_left_out",
+    "is_override",
     "is_stack_name",
     "is_values",
 ]
@@ -46,6 +47,12 @@ def is_stack_name(name: str) -> bool:
 def is_code(name: str) -> bool:
     """Return whether an engine reads a file of this name as code."""
     return name.endswith(_CODE) and name[0] not in ".#" and name[-1] != "~"
+
+
+def is_override(name: str) -> bool:
+    """Return whether an engine reads a file of code last, and lets it change parts of what others say."""
+    stem = name.partition(".")[0]
+    return is_code(name) and (stem == "override" or stem.endswith("_override"))
 
 
 def is_values(name: str) -> bool:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Collection", "ObjectType", "Scalar", "TupleType", "ValueType", "read_types"]
 
 _SCALARS = ("string", "number", "bool")
-_DIGIT = re.compile(r"\d")
+# OpenTofu knows more forms of a number in a text than have to be known here; it takes infinity too.
+_NUMBER_TEXT = re.compile(r"\d|[+-]?inf\Z", re.IGNORECASE)
 _TRUTHS = frozenset(("true", "false", "1", "0"))
 
 
@@ -39,8 +40,7 @@ class Scalar:
             return True
         if self.name == "bool":
             return kind is bool or (kind is str and value in _TRUTHS)
-        # OpenTofu knows more forms of a number in a text than have to be known here.
-        return kind is not bool and (kind is not str or _DIGIT.search(value) is not None)
+        return kind is not bool and (kind is not str or _NUMBER_TEXT.search(value) is not None)
 
 
 @dataclass(frozen=True, slots=True)

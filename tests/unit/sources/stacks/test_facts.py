@@ -192,3 +192,19 @@ def test_deep_nesting_does_not_overflow() -> None:
 )
 def test_globs_match_as_in_opentofu(pattern: str, path: str, matches: bool) -> None:
     assert (compile_glob(pattern).fullmatch(path) is not None) is matches
+
+
+@pytest.mark.parametrize("name", ["override.tf", "variables_override.tf"])
+def test_an_override_changes_a_part_of_a_variable(tmp_path: Path, name: str) -> None:
+    code = """variable "a" {
+  type      = object({ x = string })
+  sensitive = true
+}
+variable "b" { type = string }
+"""
+    override = 'variable "a" { default = null }\nvariable "b" { type = object({ y = string }) }\n'
+    found = facts_of(tmp_path, {"variables.tf": code, name: override}).variables
+    assert found["a"].sensitive
+    assert found["a"].has_default
+    assert found["a"].shape is not None
+    assert found["b"].type == "object({ y = string })"

@@ -104,6 +104,8 @@ resources = {
         '{ a = { type = "vm", nodes = { b = { vm_id = "12" } } } }',
         '{ a = { type = 5, enabled = "true", tags = [1, true] } }',
         "{ a = { type = null, config = null, nodes = null } }",
+        '{ a = { type = "x", config = { cpu_cores = "Inf" } } }',
+        '{ a = { type = "x", config = { cpu_cores = "-inf" } } }',
         '{ a = { type = "x", config = { cpu_cores = 1 + 1 } } }',
         "{}",
         "null",
