@@ -139,8 +139,8 @@ async def find_merged(path: Path, data: bytes, tree: WorkingTree) -> str:
     tip, branch = await find_default_tip(git, is_shared=True)
     if not tip:
         raise NotApprovedError(
-            "No one approved the change, and there is no default branch of a remote (origin/HEAD, origin/main "
-            "or origin/master). A branch of this clone alone shows no review.",
+            "No one approved the change, and there is no default branch of a remote (origin/HEAD, "
+            "origin/main or origin/master). A branch of this clone alone shows no review.",
             remedy="Push and merge the file, then `git fetch`; or run `stackyard stack state approve`.",
         )
     if await git.read_file(tip, place) != data:

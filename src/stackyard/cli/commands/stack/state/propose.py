@@ -77,13 +77,14 @@ def rm(session: Session, /, addresses: tuple[str, ...], **values: Any) -> Result
 @click.argument("address")
 @click.argument("resource_id", metavar="ID")
 def import_(session: Session, /, address: str, resource_id: str, **values: Any) -> Result:
-    """Propose to import an existing resource into the state, at the address of a block in the code.
+    """Propose to import an existing resource into the state.
 
     \b
     stackyard stack state import stack:onprem/a terraform_data.found its-id
 
-    The state stays as it is for now: the change is stored, with the plan after it. The resource is read again
-    when the change is applied. `stackyard import` imports at once.
+    The address is that of a block in the code. The state stays as it is for now: the change is stored, with
+    the plan after it. The resource is read again when the change is applied. `stackyard import` imports at
+    once.
     """  # noqa: D301 - click reads the control character
     return _propose(session, values, "import", address, resource_id)
 
