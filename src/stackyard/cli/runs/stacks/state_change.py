@@ -186,12 +186,8 @@ def run_state_list(session: Session) -> Result:
 
 def run_state_show(session: Session, named: str) -> Result:
     """Show a proposed change, of the store or of a file."""
-    if _is_file(named):
-        change, _ = read_change_file(Path(named))
-        name, workspace = split_workspace(change.stack)
-        record = ChangeRecord(change=change, state=make_target(name, workspace).state_name)
-    else:
-        record = _find(_command(session), named)
+    command = _command(session)
+    record = _read_file(command, Path(named))[0] if _is_file(named) else _find(command, named)
     return Result(document=record.document(), show=lambda writer: show_change(writer, record, None))
 
 

@@ -94,7 +94,7 @@ def import_(session: Session, /, address: str, resource_id: str, **values: Any) 
 @click.argument("source", metavar="FROM")
 @click.argument("destination", metavar="TO")
 def replace_provider(session: Session, /, source: str, destination: str, **values: Any) -> Result:
-    """Propose to let another provider manage everything that one manages in the state.
+    """Propose to let another provider manage resources.
 
     \b
     stackyard stack state replace-provider stack:onprem/a registry.terraform.io/bpg/proxmox bpg/proxmox

@@ -18,7 +18,7 @@ __all__ = ["approve", "discard", "list_changes", "show"]
 @click.command("list", cls=Command)
 @pass_session
 def list_changes(session: Session) -> Result:
-    """List the changes of states: `proposed`, `approved` or `applied`."""
+    """List the changes: proposed, approved or applied."""
     from stackyard.cli.runs.stacks.state_change import run_state_list  # lazy: the help needs none of it
 
     return run_state_list(session)
@@ -28,7 +28,7 @@ def list_changes(session: Session) -> Result:
 @click.argument("change")
 @pass_session
 def show(session: Session, change: str) -> Result:
-    """Show a change: what moves, the version of the state, and the plan after it.
+    """Show a change: what moves, and the plan after it.
 
     CHANGE is an ID, the start of one, or a file.
     """
