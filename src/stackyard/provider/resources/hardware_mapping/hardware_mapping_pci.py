@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stackyard.provider.checks import matches
-from stackyard.provider.resources.hardware_mapping.mappings import DEVICE_RULES, make_mapping
+from stackyard.provider.resources.hardware_mapping.mappings import DEVICE_RULES, is_device, make_mapping
 from stackyard.provider.schema import Rule
 
 __all__ = ["RESOURCE"]
@@ -13,5 +13,11 @@ _PATH = matches(
 )
 
 RESOURCE = make_mapping(
-    "pci", {**DEVICE_RULES, "map.path": Rule(check=_PATH), "mediated_devices": Rule(default=False)}
+    "pci",
+    {
+        **DEVICE_RULES,
+        "map.path": Rule(check=_PATH),
+        "map.subsystem_id": Rule(check=is_device),
+        "mediated_devices": Rule(default=False),
+    },
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Resource
     from stackyard.provider.values import Object
 
-__all__ = ["DEVICE_RULES", "make_mapping", "mapping_values"]
+__all__ = ["DEVICE_RULES", "is_device", "make_mapping", "mapping_values"]
 
 _NAMES = {
     "dir": ("node", "path"),
@@ -25,15 +25,16 @@ _NAMES = {
     "usb": ("comment", "id", "node", "path"),
 }
 _COMMENT = matches(r"\S|\S(?s:.*)\S", "not be empty, nor begin or end with a space")
-_DEVICE = matches(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}", "be the ids of a vendor and a device, such as 8086:5916")
+is_device = matches(
+    r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}", "be the ids of a vendor and a device, such as 8086:5916"
+)
 DEVICE_RULES = {
-    "map.id": Rule(check=_DEVICE),
+    "map.id": Rule(check=is_device),
     "map.comment": Rule(
         check=matches(
             r"[^\s,=]|[^\s,=][^,=]*[^\s,=]", "have no comma or equals sign, nor a space at its ends"
         )
     ),
-    "map.subsystem_id": Rule(check=_DEVICE),
 }
 
 
