@@ -190,10 +190,11 @@ async def _both(case: Case, stack: Stack, *, bpg_first: bool) -> None:
     await stack.unchanged(bpg=not bpg_first)
     await stack.run("apply", "-refresh-only", "-auto-approve", "-input=false", bpg=not bpg_first)
     await stack.unchanged(bpg=bpg_first)
-    stack.write(changed(case.text, case.update))
-    await stack.apply(bpg=not bpg_first)
-    await stack.unchanged(bpg=bpg_first)
-    if case.replace:
+    if "update" not in case.nothing or bpg_first:
+        stack.write(changed(case.text, case.update))
+        await stack.apply(bpg=not bpg_first)
+        await stack.unchanged(bpg=bpg_first)
+    if case.replace and ("replace" not in case.nothing or not bpg_first):
         stack.write(changed(case.text, case.replace))
         await stack.apply(bpg=bpg_first)
         await stack.unchanged(bpg=not bpg_first)

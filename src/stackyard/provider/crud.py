@@ -45,6 +45,7 @@ class Collection:
         named: Parameters that every call has to name.
         made_with: Parameters that only the first call has to name.
         query: Parameters of the list.
+        made_at_own_path: Whether an object is made by a call to its own path, and not to the list.
         each: Whether the list tells too little, so that every object is read by a call of its own.
         filtered: Whether the list leaves out what the caller may not see. An object that is not in it is
             asked for then: only Proxmox can say whether it is gone.
@@ -64,6 +65,7 @@ class Collection:
     named: Mapping[str, Any] = field(default_factory=dict)
     made_with: Mapping[str, Any] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)
+    made_at_own_path: bool = False
     each: bool = False
     filtered: bool = False
     is_row: Callable[[Object, Mapping[str, Any]], bool] | None = None
@@ -107,11 +109,12 @@ class Collection:
         shown = [field for field in fields if not field.secret]
         named = {**self.named, **self.made_with}
         whole = {**params(fields, planned), **hidden(fields, work.config), **named}
+        path = self.path_of(planned) if self.made_at_own_path else self._list(planned)
         was_there = await create_object(
             work,
             self._identity(planned),
             sent={**params(shown, planned), **named},
-            make=lambda: work.client.post(self._list(planned), {self.key: planned[self.attribute], **whole}),
+            make=lambda: work.client.post(path, {self.key: planned[self.attribute], **whole}),
             look=lambda: self.find(work, planned),
         )
         state = await self._read_back(work, planned)

@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -218,6 +219,8 @@ _MISSING = (
     "no such token",
     "No such file or directory",
 )
+# Of other things "not found" is also said when something else is wrong.
+_MISSING_MAPPING = re.compile(r"\bmapping '[^']*' not found")
 
 
 def make_refused_error(call: Call, refusal: Refusal) -> RefusedError:
@@ -225,6 +228,7 @@ def make_refused_error(call: Call, refusal: Refusal) -> RefusedError:
     if refusal.status == 401:
         return LoginRefusedError(call, refusal)
     text = str(refusal)
-    if refusal.status == 404 or (refusal.status == 500 and any(words in text for words in _MISSING)):
+    is_missing = any(words in text for words in _MISSING) or _MISSING_MAPPING.search(text) is not None
+    if refusal.status == 404 or (refusal.status == 500 and is_missing):
         return MissingError(call, refusal)
     return RefusedError(call, refusal)

@@ -1,0 +1,1 @@
+"""Mappings of devices and directories, read only."""

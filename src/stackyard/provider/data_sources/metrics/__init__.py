@@ -1,0 +1,1 @@
+"""Servers that nodes send their metrics to."""

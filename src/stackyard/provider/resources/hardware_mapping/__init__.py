@@ -1,0 +1,1 @@
+"""Devices and directories of nodes under names of the cluster."""

@@ -1,0 +1,1 @@
+"""Definitions of storages, one file for each type."""
