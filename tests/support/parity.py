@@ -14,7 +14,7 @@ from tests.support.provider import Stack, lab_api, restricted
 from stackyard import lab
 from stackyard.clients import proxmox
 
-__all__ = ["CHECKS", "Case", "check"]
+__all__ = ["CHECKS", "Case", "check", "joined"]
 
 Meddling = Callable[[proxmox.Client], Awaitable[object]]
 Changes = Mapping[str, str]
@@ -61,6 +61,36 @@ class Case:
     hidden: Sequence[str] | None = None
     secret: str = ""
     nothing: Mapping[str, str] = field(default_factory=dict)
+
+
+def joined(name: str, *cases: Case) -> Case:
+    """Return several cases as one, so that the engine starts for all of them at once."""
+
+    async def drift(api: proxmox.Client) -> None:
+        for case in cases:
+            if case.drift is not None:
+                await case.drift(api)
+
+    def each(attribute: str) -> list[str]:
+        return [one for case in cases for one in getattr(case, attribute)]
+
+    def merged(attribute: str) -> dict[str, str]:
+        return {key: value for case in cases for key, value in getattr(case, attribute).items()}
+
+    return Case(
+        id=name,
+        kinds=each("kinds"),
+        sources=each("sources"),
+        text="".join(case.text for case in cases),
+        update=merged("update"),
+        updated=each("updated"),
+        replace=merged("replace"),
+        replaced=each("replaced"),
+        imports=merged("imports"),
+        drift=drift,
+        drifted=each("drifted"),
+        hidden=cases[0].hidden,
+    )
 
 
 def changed(text: str, changes: Changes) -> str:

@@ -6,7 +6,7 @@ from tests.support.parity import Case
 
 from stackyard.clients import proxmox
 
-__all__ = ["CASES"]
+__all__ = ["CASE", "CASES"]
 
 # bpg wants a description to end as Proxmox shows it.
 OPTIONS = """
@@ -45,9 +45,6 @@ resource "proxmox_cluster_options" "all" {
   }
 }
 """
-OLD = """
-resource "proxmox_virtual_environment_cluster_options" "old" { keyboard = "fr" }
-"""
 
 
 async def _drift(api: proxmox.Client) -> None:
@@ -55,40 +52,27 @@ async def _drift(api: proxmox.Client) -> None:
     await api.put("/cluster/options", {"keyboard": "fr", "bwlimit": "clone=1", "crs": "ha=basic", **unset})
 
 
-async def _drift_of_one(api: proxmox.Client) -> None:
-    await api.put("/cluster/options", {"keyboard": "es", "language": "es"})
-
-
-CASES = (
-    Case(
-        id="cluster-options",
-        kinds=("cluster_options",),
-        text=OPTIONS,
-        update={
-            "  bandwidth_limit_clone               = 1000\n": "",
-            '  console                             = "html5"\n': "",
-            "auto_rebalance               = true": "auto_rebalance               = false",
-            '  description                         = "the lab\\n"\n': "",
-            '  ha_shutdown_policy                  = "migrate"\n': "",
-            '  mac_prefix                          = "BC:24:12"\n': "",
-            "  max_workers                         = 3\n": "  max_workers = 5\n",
-            '  migration_cidr                      = "10.0.0.0/8"\n': "",
-            "{ lower = 200, upper = 299 }": "{ lower = 300 }",
-            'replication            = "always"': "",
-        },
-        updated=("proxmox_cluster_options.all",),
-        imports={"proxmox_cluster_options.all": "cluster"},
-        drift=_drift,
-        drifted=("proxmox_cluster_options.all",),
-        hidden=("/access",),
-    ),
-    Case(
-        id="cluster-options-old-name",
-        kinds=("cluster_options",),
-        text=OLD,
-        update={'keyboard = "fr"': 'language = "fr"'},
-        updated=("proxmox_virtual_environment_cluster_options.old",),
-        drift=_drift_of_one,
-        drifted=("proxmox_virtual_environment_cluster_options.old",),
-    ),
+CASE = Case(
+    id="cluster-options",
+    kinds=("cluster_options",),
+    text=OPTIONS,
+    update={
+        "  bandwidth_limit_clone               = 1000\n": "",
+        '  console                             = "html5"\n': "",
+        "auto_rebalance               = true": "auto_rebalance               = false",
+        '  description                         = "the lab\\n"\n': "",
+        '  ha_shutdown_policy                  = "migrate"\n': "",
+        '  mac_prefix                          = "BC:24:12"\n': "",
+        "  max_workers                         = 3\n": "  max_workers = 5\n",
+        '  migration_cidr                      = "10.0.0.0/8"\n': "",
+        "{ lower = 200, upper = 299 }": "{ lower = 300 }",
+        'replication            = "always"': "",
+    },
+    updated=("proxmox_cluster_options.all",),
+    imports={"proxmox_cluster_options.all": "cluster"},
+    drift=_drift,
+    drifted=("proxmox_cluster_options.all",),
+    hidden=("/access",),
 )
+# It shares a configuration with the settings of nodes.
+CASES: tuple[Case, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.parity import Case
+from tests.support.kinds import cluster_settings, repositories
+from tests.support.parity import Case, joined
 
 from stackyard.clients import proxmox
 
@@ -80,37 +81,36 @@ async def _drift(api: proxmox.Client) -> None:
     await api.put("/nodes/pve1/config", {"description": "by hand"})
 
 
-CASES = (
-    Case(
-        id="node-settings",
-        kinds=("dns", "hosts", "node_config", "time"),
-        sources=("dns", "hosts", "node_config", "time"),
-        text=TEXT,
-        update={
-            '"one.example.com"': '"other.example.com"',
-            'servers   = ["10.0.0.1", "10.0.0.2"]': "",
-            'hostnames = ["pve1"]': 'hostnames = ["pve1", "pve1.example.com"]',
-            '"Europe/Berlin"': '"Etc/UTC"',
-            'description = "  the first\\nof two"': "",
-        },
-        updated=SET,
-        replace={
-            'node_name = "pve1"\n  domain': 'node_name = "NEXT"\n  domain',
-            'node_name = "pve2"\n  domain': 'node_name = "pve1"\n  domain',
-            'node_name = "NEXT"': 'node_name = "pve2"',
-            '"plain" {\n  node_name  = "pve2"\n  depends_on = [proxmox_node_config.one]': '"plain" {\n'
-            '  node_name = "pve1"\n  depends_on = [proxmox_node_config.one]',
-            '  node_name   = "pve1"\n': '  node_name   = "pve2"\n',
-        },
-        replaced=(
-            f"{PREFIX}dns.one",
-            f"{PREFIX}dns.plain",
-            "proxmox_node_config.one",
-            "proxmox_node_config.plain",
-        ),
-        imports=dict.fromkeys(SET, "pve1"),
-        drift=_drift,
-        drifted=SET,
-        hidden=("/access",),
+NODES = Case(
+    id="node-settings",
+    kinds=("dns", "hosts", "node_config", "time"),
+    sources=("dns", "hosts", "node_config", "time"),
+    text=TEXT,
+    update={
+        '"one.example.com"': '"other.example.com"',
+        'servers   = ["10.0.0.1", "10.0.0.2"]': "",
+        'hostnames = ["pve1"]': 'hostnames = ["pve1", "pve1.example.com"]',
+        '"Europe/Berlin"': '"Etc/UTC"',
+        'description = "  the first\\nof two"': "",
+    },
+    updated=SET,
+    replace={
+        'node_name = "pve1"\n  domain': 'node_name = "NEXT"\n  domain',
+        'node_name = "pve2"\n  domain': 'node_name = "pve1"\n  domain',
+        'node_name = "NEXT"': 'node_name = "pve2"',
+        '"plain" {\n  node_name  = "pve2"\n  depends_on = [proxmox_node_config.one]': '"plain" {\n'
+        '  node_name = "pve1"\n  depends_on = [proxmox_node_config.one]',
+        '  node_name   = "pve1"\n': '  node_name   = "pve2"\n',
+    },
+    replaced=(
+        f"{PREFIX}dns.one",
+        f"{PREFIX}dns.plain",
+        "proxmox_node_config.one",
+        "proxmox_node_config.plain",
     ),
+    imports=dict.fromkeys(SET, "pve1"),
+    drift=_drift,
+    drifted=SET,
+    hidden=("/access",),
 )
+CASES = (joined("settings", NODES, repositories.CASE, cluster_settings.CASE),)

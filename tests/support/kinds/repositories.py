@@ -6,7 +6,7 @@ from tests.support.parity import Case
 
 from stackyard.clients import proxmox
 
-__all__ = ["CASES"]
+__all__ = ["CASE", "CASES"]
 
 FOLDER = "/etc/apt/sources.list.d"
 TEXT = f"""
@@ -61,32 +61,33 @@ PREFIX = "proxmox_virtual_environment_"
 
 
 async def _drift(api: proxmox.Client) -> None:
-    debian = {"path": f"{FOLDER}/debian.sources", "index": 1, "enabled": 1}
-    await api.post("/nodes/pve1/apt/repositories", debian)
-    enterprise = {"path": f"{FOLDER}/pve-enterprise.sources", "index": 0, "enabled": 0}
-    await api.post("/nodes/pve1/apt/repositories", enterprise)
+    for name, index, enabled in (("debian", 1, True), ("pve-enterprise", 0, False)):
+        await api.post(
+            "/nodes/pve1/apt/repositories",
+            {"path": f"{FOLDER}/{name}.sources", "index": index, "enabled": enabled},
+        )
 
 
-CASES = (
-    Case(
-        id="repositories",
-        kinds=("apt_repository", "apt_standard_repository"),
-        sources=("apt_repository", "apt_standard_repository"),
-        text=TEXT,
-        update={"  enabled   = false\n": "", "index     = 0\n": "index     = 0\n  enabled = false\n"},
-        updated=("proxmox_apt_repository.security", f"{PREFIX}apt_repository.enterprise"),
-        replace={
-            "  index     = 1\n": "  index     = 0\n",
-            '"ceph-squid-no-subscription"': '"ceph-squid-test"',
-        },
-        replaced=("proxmox_apt_repository.security", f"{PREFIX}apt_standard_repository.ceph"),
-        imports={
-            "proxmox_apt_repository.security": f"pve1,{FOLDER}/debian.sources,1",
-            "proxmox_apt_standard_repository.free": "pve1,no-subscription",
-            f"{PREFIX}apt_standard_repository.ceph": "pve2,ceph-squid-no-subscription",
-        },
-        drift=_drift,
-        drifted=("proxmox_apt_repository.security", f"{PREFIX}apt_repository.enterprise"),
-        hidden=("/access",),
-    ),
+CASE = Case(
+    id="repositories",
+    kinds=("apt_repository", "apt_standard_repository"),
+    sources=("apt_repository", "apt_standard_repository"),
+    text=TEXT,
+    update={"  enabled   = false\n": "", "index     = 0\n": "index     = 0\n  enabled = false\n"},
+    updated=("proxmox_apt_repository.security", f"{PREFIX}apt_repository.enterprise"),
+    replace={
+        "  index     = 1\n": "  index     = 0\n",
+        '"ceph-squid-no-subscription"': '"ceph-squid-test"',
+    },
+    replaced=("proxmox_apt_repository.security", f"{PREFIX}apt_standard_repository.ceph"),
+    imports={
+        "proxmox_apt_repository.security": f"pve1,{FOLDER}/debian.sources,1",
+        "proxmox_apt_standard_repository.free": "pve1,no-subscription",
+        f"{PREFIX}apt_standard_repository.ceph": "pve2,ceph-squid-no-subscription",
+    },
+    drift=_drift,
+    drifted=("proxmox_apt_repository.security", f"{PREFIX}apt_repository.enterprise"),
+    hidden=("/access",),
 )
+# It shares a configuration with the settings of nodes.
+CASES: tuple[Case, ...] = ()
