@@ -16,7 +16,7 @@ from tests.support.provider_bench import bench
 from stackyard import lab
 from stackyard.clients import proxmox
 
-__all__ = ["CHECKS", "COLUMNS", "Case", "check"]
+__all__ = ["CHECKS", "COLUMNS", "Case", "check", "joined"]
 
 _OURS_THEN_BPG, _BPG_THEN_OURS = "apply-ours/plan-bpg", "apply-bpg/plan-ours"
 # The columns of the table, and the check that fills each.
@@ -52,6 +52,7 @@ class Case:
         hidden: The paths on which a caller has no more than PVEAuditor, so that what is elsewhere is hidden.
         secret: A text that must be neither in the plan nor in the state.
         nothing: Why a column of the table has nothing to prove for a kind, by `KIND COLUMN`.
+        bpg_cannot: Why bpg itself does not take part in `update` or `replace`.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Case:
     hidden: Sequence[str] | None = None
     secret: str = ""
     nothing: Mapping[str, str] = field(default_factory=dict)
+    bpg_cannot: Mapping[str, str] = field(default_factory=dict)
 
     def proves(self, kind: str, column: str) -> bool:
         """Tell whether a column of the table is checked for a kind."""
@@ -86,6 +88,38 @@ class Case:
             "gone": self.removed,
         }[column]
         return any(address.partition(".")[0].endswith(f"_{kind}") for address in addresses)
+
+
+def joined(name: str, *cases: Case) -> Case:
+    """Return several cases as one, so that the engine starts for all of them at once."""
+
+    async def drift(api: proxmox.Client) -> None:
+        for case in cases:
+            if case.drift is not None:
+                await case.drift(api)
+
+    def each(attribute: str) -> list[str]:
+        return [one for case in cases for one in getattr(case, attribute)]
+
+    def merged(attribute: str) -> dict[str, str]:
+        return {key: value for case in cases for key, value in getattr(case, attribute).items()}
+
+    return Case(
+        id=name,
+        kinds=each("kinds"),
+        sources=each("sources"),
+        text="".join(case.text for case in cases),
+        update=merged("update"),
+        updated=each("updated"),
+        replace=merged("replace"),
+        replaced=each("replaced"),
+        imports=merged("imports"),
+        drift=drift,
+        drifted=each("drifted"),
+        hidden=cases[0].hidden,
+        nothing=merged("nothing"),
+        bpg_cannot=merged("bpg_cannot"),
+    )
 
 
 def changed(text: str, changes: Changes) -> str:
@@ -190,11 +224,11 @@ async def _both(case: Case, stack: Stack, *, bpg_first: bool) -> None:
     await stack.unchanged(bpg=not bpg_first)
     await stack.run("apply", "-refresh-only", "-auto-approve", "-input=false", bpg=not bpg_first)
     await stack.unchanged(bpg=bpg_first)
-    if "update" not in case.nothing or bpg_first:
+    if "update" not in case.bpg_cannot or bpg_first:
         stack.write(changed(case.text, case.update))
         await stack.apply(bpg=not bpg_first)
         await stack.unchanged(bpg=bpg_first)
-    if case.replace and ("replace" not in case.nothing or not bpg_first):
+    if case.replace and ("replace" not in case.bpg_cannot or not bpg_first):
         stack.write(changed(case.text, case.replace))
         await stack.apply(bpg=bpg_first)
         await stack.unchanged(bpg=not bpg_first)

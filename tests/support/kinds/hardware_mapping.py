@@ -136,6 +136,6 @@ CASES = (
         remove=_remove,
         removed=PLAIN,
         hidden=("/nodes",),
-        nothing={"replace": "bpg changes the mapping of the new name, which does not exist"},
+        bpg_cannot={"replace": "bpg changes the mapping of the new name, which does not exist"},
     ),
 )

@@ -252,6 +252,6 @@ CASES = (
         remove=_remove_pbs,
         removed=("proxmox_storage_pbs.plain", f"{LONG}pbs.full"),
         hidden=("/nodes",),
-        nothing={"update": "bpg leaves generated_encryption_key unknown after an update, which is an error"},
+        bpg_cannot={"update": "bpg leaves generated_encryption_key unknown after an update, which is an error"},
     ),
 )

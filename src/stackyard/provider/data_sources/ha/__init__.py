@@ -1,0 +1,1 @@
+"""What is highly available: the guests that the manager of the cluster keeps running."""

@@ -1,0 +1,1 @@
+"""What is set on a node: name servers, the hosts file, the time zone, notes, and package repositories."""
