@@ -73,6 +73,10 @@ CASE = Case(
     drift=_drift,
     drifted=("proxmox_cluster_options.all",),
     hidden=("/access",),
+    nothing={
+        "cluster_options gone": "they are always there",
+        "cluster_options replace": "no attribute replaces them",
+    },
 )
 # It shares a configuration with the settings of nodes.
 CASES: tuple[Case, ...] = ()

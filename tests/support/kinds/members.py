@@ -63,7 +63,7 @@ async def _remove(api: proxmox.Client) -> None:
 CASES = (
     Case(
         id="members",
-        kinds=("cluster_options", "pool_membership"),
+        kinds=("pool_membership",),
         sources=("haresource", "haresources"),
         text=TEXT,
         update={'comment     = "managed"': "max_restart = 2", 'keyboard = "fr"': 'language = "fr"'},
@@ -82,6 +82,11 @@ CASES = (
         drifted=("proxmox_haresource.one",),
         remove=_remove,
         removed=("proxmox_pool_membership.guest", f"{PREFIX}pool_membership.storage"),
-        bpg_cannot={"update": "Every attribute of a membership replaces it."},
+        nothing={
+            "pool_membership update": "every attribute replaces it",
+            "pool_membership drift": "it is there or it is not",
+            "pool_membership hidden": "who reads the pool sees its members",
+        },
+        bpg_cannot={"update": "every attribute of a membership replaces it"},
     ),
 )

@@ -112,5 +112,9 @@ NODES = Case(
     drift=_drift,
     drifted=SET,
     hidden=("/access",),
+    nothing={
+        **{f"{kind} gone": "it is always there" for kind in ("dns", "hosts", "node_config", "time")},
+        **{f"{kind} replace": "no attribute replaces it" for kind in ("hosts", "time")},
+    },
 )
 CASES = (joined("settings", NODES, repositories.CASE, cluster_settings.CASE),)

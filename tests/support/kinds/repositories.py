@@ -88,6 +88,12 @@ CASE = Case(
     drift=_drift,
     drifted=("proxmox_apt_repository.security", f"{PREFIX}apt_repository.enterprise"),
     hidden=("/access",),
+    nothing={
+        "apt_repository gone": "no call removes one",
+        "apt_standard_repository gone": "no call removes one",
+        "apt_standard_repository update": "every attribute replaces it",
+        "apt_standard_repository drift": "no call changes one",
+    },
 )
 # It shares a configuration with the settings of nodes.
 CASES: tuple[Case, ...] = ()
