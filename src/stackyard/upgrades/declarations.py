@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.base.documents.jsontext import JsonError, next_token, parse_json
 from stackyard.base.documents.lines import LineIndex
 from stackyard.sources.stacks.hcl import list_attributes, list_blocks
@@ -107,7 +107,7 @@ def _read_hcl(data: bytes) -> Iterator[Declaration]:
             yield _declare(
                 DeclarationKind.MODULE,
                 labels[0],
-                block.start_point.row + 1,
+                line_of(block),
                 *(_hcl_value(values.get(key)) for key in ("source", "version")),
             )
         elif kind == "terraform":
@@ -118,7 +118,7 @@ def _read_hcl(data: bytes) -> Iterator[Declaration]:
 
 def _hcl_providers(block: Node) -> Iterator[Declaration]:
     for name, value in list_attributes(block):
-        line = value.start_point.row + 1
+        line = line_of(value)
         inner = _unwrap(value)
         if inner.type == "object":
             values = dict(_elements(inner))
@@ -149,7 +149,7 @@ def _unwrap(node: Node) -> Node:
 def _hcl_value(node: Node | None) -> _Value | None:
     if node is None:
         return None
-    line, inner = node.start_point.row + 1, _unwrap(node)
+    line, inner = line_of(node), _unwrap(node)
     said = convert(node)
     if inner.type != "string_lit" or not isinstance(said, str):
         return _Value(said if isinstance(said, str) and inner.type == "template_expr" else None, line, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.documents.byte_edits import Edit, apply_edits
-from stackyard.base.documents.hcltree import parse_tree
+from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.backend_block import BackendEditError
 
@@ -138,4 +138,4 @@ def _line_end(data: bytes, start: int) -> int:
 
 
 def _where(node: Node, path: str) -> Location:
-    return Location(path, line=node.start_point[0] + 1)
+    return Location(path, line=line_of(node))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 from stackyard.base.documents.hcltree import end_line_of, line_of, parse_tree
 
@@ -22,3 +24,9 @@ def test_asking_for_a_line_takes_no_reference_from_a_number() -> None:
         line_of(body)
         end_line_of(body)
     assert abs(sys.getrefcount(LINE) - before) < 100
+
+
+def test_nothing_else_reads_the_points_of_a_tree() -> None:
+    points = re.compile(r"\.(start|end)_point\b")
+    source = Path(__file__).parents[4] / "src"
+    assert [path.name for path in source.rglob("*.py") if points.search(path.read_text())] == ["hcltree.py"]
