@@ -149,7 +149,7 @@ def _read_terraform(block: Node, labels: list[str], found: CodeFacts) -> None:
 def _required(name: str, node: Node, value: Node) -> RequiredProvider:
     said = convert(value)
     if isinstance(said, str):
-        # The form of old releases: only a version.
+        # Old releases of the engines have the version alone.
         return RequiredProvider(line_of(node), f"hashicorp/{name}", said, line_of(node))
     settings = said[1] if said[0] == "o" else {}
     source, version = settings.get("source"), settings.get("version")

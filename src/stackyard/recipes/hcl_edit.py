@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stackyard.base.documents.byte_edits import Edit, apply_edits
 from stackyard.base.documents.hcltree import line_of, parse_tree
+from stackyard.sources.stacks.hcl import attributes_of, list_blocks
 from stackyard.sources.stacks.hcl_expressions import convert, text_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = [
     "replace_literals",
 ]
 
-# What stands in a stack for its own name; a resource has names of its own.
+# Where a stack may write its own name; a resource has names of its own.
 _NAMED_IN = frozenset(("module", "locals", "variable"))
 
 
@@ -81,18 +81,13 @@ def replace_literals(data: bytes, changes: Iterable[tuple[Literal, str]]) -> byt
 def find_backends(data: bytes) -> list[WrittenBackend]:
     """Return the backend blocks of a file."""
     found = []
-    for block in _blocks(parse_tree(data)):
-        if _kind(block) != "terraform":
-            continue
-        for inner in _blocks(block):
-            if _kind(inner) in ("backend", "cloud"):
-                settings = {one.name: one for one in _attributes(inner, "")}
-                for part in _blocks(inner):
-                    settings |= {one.name: one for one in _attributes(part, f"{_kind(part)}.")}
-                kind = _labels(inner)[0] if _kind(inner) == "backend" and _labels(inner) else _kind(inner)
-                found.append(
-                    WrittenBackend(kind, inner.text or b"", inner.start_byte, settings, line_of(inner))
-                )
+    for kind, labels, inner in _list_terraform(data):
+        if kind in ("backend", "cloud"):
+            settings = {one.name: one for one in _attributes(inner, "")}
+            for part, _, block in list_blocks(inner):
+                settings |= {one.name: one for one in _attributes(block, f"{part}.")}
+            name = labels[0] if kind == "backend" and labels else kind
+            found.append(WrittenBackend(name, inner.text or b"", inner.start_byte, settings, line_of(inner)))
     return found
 
 
@@ -103,7 +98,7 @@ def find_top_values(data: bytes) -> dict[str, Literal]:
 
 def find_sources(data: bytes) -> list[Literal]:
     """Return where the modules are that a file calls."""
-    calls = [block for block in _blocks(parse_tree(data)) if _kind(block) == "module"]
+    calls = [block for kind, _, block in list_blocks(parse_tree(data)) if kind == "module"]
     return [one for block in calls for one in _attributes(block, "") if one.name == "source"]
 
 
@@ -111,10 +106,9 @@ def find_literals(data: bytes, texts: Iterable[str]) -> list[Literal]:
     """Return values of module calls, local values and defaults of variables that are one of some texts."""
     wanted = frozenset(texts)
     found = []
-    for block in _blocks(parse_tree(data)):
-        kind = _kind(block)
+    for kind, labels, block in list_blocks(parse_tree(data)):
         if kind in _NAMED_IN:
-            prefix = ".".join((kind, *_labels(block), ""))
+            prefix = ".".join((kind, *labels, ""))
             found += [
                 one
                 for one in _attributes(block, prefix)
@@ -128,10 +122,10 @@ def find_null_defaults(data: bytes) -> frozenset[str]:
     """Return the variables of a file whose default is null."""
     return frozenset(
         label
-        for block in _blocks(parse_tree(data))
-        if _kind(block) == "variable"
-        for label in _labels(block)[:1]
-        for name, value in _values(block)
+        for kind, labels, block in list_blocks(parse_tree(data))
+        if kind == "variable"
+        for label in labels[:1]
+        for name, value in attributes_of(block)
         if name == "default" and text_of(value).strip() == "null"
     )
 
@@ -139,44 +133,25 @@ def find_null_defaults(data: bytes) -> frozenset[str]:
 def read_required(data: bytes) -> list[tuple[str, str]]:
     """Return the source and the version constraint of each provider that a file requires."""
     found = []
-    for block in _blocks(parse_tree(data)):
-        for inner in _blocks(block) if _kind(block) == "terraform" else ():
-            if _kind(inner) != "required_providers":
-                continue
-            for name, value in _values(inner):
-                said = convert(value)
-                settings = said[1] if isinstance(said, list) and said[0] == "o" else {}
-                source = settings.get("source", f"hashicorp/{name}")
-                version = settings.get("version", "") if settings else said
-                found.append((str(source), version if isinstance(version, str) else ""))
+    for kind, _, inner in _list_terraform(data):
+        for name, value in attributes_of(inner) if kind == "required_providers" else ():
+            said = convert(value)
+            settings = said[1] if isinstance(said, list) and said[0] == "o" else {}
+            source = settings.get("source", f"hashicorp/{name}")
+            version = settings.get("version", "") if settings else said
+            found.append((str(source), version if isinstance(version, str) else ""))
     return found
 
 
-def _blocks(node: Node) -> Iterator[Node]:
-    for child in node.named_children:
-        if child.type == "body":
-            yield from (one for one in child.named_children if one.type == "block")
-
-
-def _kind(block: Node) -> str:
-    return text_of(block.named_children[0])
-
-
-def _labels(block: Node) -> list[str]:
-    texts = (text_of(one) for one in block.named_children[1:] if one.type in ("string_lit", "identifier"))
-    return [re.sub(r'^"|"$', "", text) for text in texts]
-
-
-def _values(block: Node) -> Iterator[tuple[str, Node]]:
-    for child in block.named_children:
-        if child.type == "body":
-            for one in child.named_children:
-                if one.type == "attribute" and len(one.named_children) >= 2:
-                    yield text_of(one.named_children[0]), one.named_children[-1]
+def _list_terraform(data: bytes) -> Iterator[tuple[str, list[str], Node]]:
+    """Return what the `terraform` blocks of a file have inside."""
+    for kind, _, block in list_blocks(parse_tree(data)):
+        if kind == "terraform":
+            yield from list_blocks(block)
 
 
 def _attributes(block: Node, prefix: str) -> Iterator[Literal]:
-    for name, value in _values(block):
+    for name, value in attributes_of(block):
         text = convert(value)
         if isinstance(text, str) and text_of(value).startswith('"'):
             row = line_of(value)

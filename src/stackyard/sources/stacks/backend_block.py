@@ -8,11 +8,10 @@ from stackyard.base import files
 from stackyard.base.documents.hcltree import parse_tree
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.base.files import read_text
+from stackyard.sources.stacks.hcl import list_blocks
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from stackyard.base.documents.hcltree import Node
 
 __all__ = ["BackendEditError", "write_backend"]
 
@@ -69,24 +68,14 @@ def write_backend(folder: Path, block: str) -> Path:
 def _find_blocks(data: bytes) -> list[tuple[int, int]]:
     """Return from where to where each backend or cloud block goes."""
     found = []
-    for block in _blocks(parse_tree(data)):
-        if _kind(block) == "terraform":
+    for kind, _, block in list_blocks(parse_tree(data)):
+        if kind == "terraform":
             found += [
                 (inner.start_byte, inner.end_byte)
-                for inner in _blocks(block)
-                if _kind(inner) in ("backend", "cloud")
+                for word, _, inner in list_blocks(block)
+                if word in ("backend", "cloud")
             ]
     return found
-
-
-def _blocks(node: Node) -> list[Node]:
-    bodies = [child for child in node.named_children if child.type == "body"]
-    return [child for body in bodies for child in body.named_children if child.type == "block"]
-
-
-def _kind(block: Node) -> str:
-    first = block.named_children[0]
-    return (first.text or b"").decode() if first.type == "identifier" else ""
 
 
 def _drop_empty(data: bytes) -> bytes:

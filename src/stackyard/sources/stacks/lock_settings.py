@@ -9,6 +9,7 @@ from stackyard.base.documents.byte_edits import Edit, apply_edits
 from stackyard.base.documents.hcltree import line_of, parse_tree
 from stackyard.base.errors import Location
 from stackyard.sources.stacks.backend_block import BackendEditError
+from stackyard.sources.stacks.hcl import list_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,23 +104,13 @@ def _find(data: bytes) -> dict[str, Node]:
 
 
 def _holders(root: Node) -> Iterator[Node]:
-    blocks = list(_blocks(root))
+    blocks = list(list_blocks(root))
     if not blocks:
         yield root
-    for block in blocks:
-        if _words(block)[:1] == ["terraform"]:
-            yield from (inner for inner in _blocks(block) if _words(inner)[:2] == ["backend", "s3"])
-
-
-def _blocks(node: Node) -> Iterator[Node]:
-    for body in node.named_children:
-        if body.type == "body":
-            yield from (child for child in body.named_children if child.type == "block")
-
-
-def _words(block: Node) -> list[str]:
-    kinds = ("identifier", "string_lit")
-    return [(one.text or b"").decode().strip('"') for one in block.named_children if one.type in kinds]
+    for kind, _, block in blocks:
+        for inner, labels, found in list_blocks(block) if kind == "terraform" else ():
+            if inner == "backend" and labels[:1] == ["s3"]:
+                yield found
 
 
 def _value(attribute: Node) -> bytes:

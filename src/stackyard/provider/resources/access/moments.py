@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOMENT", "NEVER", "is_moment", "keep_spelling", "read_moment", "same_moment"]
 
-# What stands for no end.
+# The moment that means no end.
 NEVER = "1970-01-01T00:00:00Z"
 
 

@@ -45,7 +45,7 @@ _KIND = StorageKind(
     ),
     rules={
         **{name: Rule(replace=True) for name in (*_FIXED, *_SECRETS, "generate_encryption_key")},
-        # It is told once: whoever forgets it cannot read the backups any more.
+        # Proxmox returns it once; without it, the backups cannot be read any more.
         "generated_encryption_key": Rule(keep=True),
         "encryption_key_fingerprint": Rule(keep=True),
     },
