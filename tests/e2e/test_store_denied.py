@@ -11,7 +11,7 @@ from tests.support.other_machine import AHEAD_VARIABLE
 from tests.support.path_runs import DNS, WEB
 from tests.support.postgres import new_schema, require_postgres, wait_until
 from tests.support.seaweed import READER_KEY, SECRET_KEY
-from tests.support.two_machines import KINDS, Machine, TwoMachines, share_store, two_machines
+from tests.support.two_machines import KINDS, Machine, TwoMachines, on_kind, share_store, two_machines
 
 from pvelab.server.journal import JournalEntry
 
@@ -77,9 +77,7 @@ def test_a_machine_that_may_only_read_changes_nothing_and_says_so(pair: TwoMachi
     pair.first.run("apply", "t", "--no-verify")
 
 
-@pytest.mark.parametrize(
-    "pair", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])], indirect=True
-)
+@on_kind(KINDS[0])
 @pytest.mark.parametrize("ahead_s", [pytest.param(-86_400, marks=pytest.mark.soak), 90_000])
 def test_a_machine_whose_clock_is_wrong_takes_nothing_over_and_loses_nothing(
     pair: TwoMachines, ahead_s: int

@@ -12,7 +12,7 @@ import pytest
 from tests.support.import_seed import SEED
 from tests.support.operating import guest, manifest_text
 from tests.support.path_runs import DNS, WEB
-from tests.support.two_machines import KINDS, Machine, TwoMachines, share_store, two_machines
+from tests.support.two_machines import KINDS, Machine, TwoMachines, on_kind, share_store, two_machines
 
 from stackyard.clients.objects.sealed import make_master_key
 
@@ -24,9 +24,7 @@ HALF_MADE = 22
 
 
 # Each kind of store takes its time; the contract suites hold all of them to the same.
-ON_ONE_KIND = pytest.mark.parametrize(
-    "pair", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])], indirect=True
-)
+ON_ONE_KIND = on_kind(KINDS[0])
 
 
 @pytest.fixture(params=KINDS)
@@ -49,11 +47,7 @@ def meddle(pair: TwoMachines, vm_id: int, **options: Any) -> None:
     pair.running.on_loop(change)
 
 
-@pytest.mark.parametrize(
-    "pair",
-    ["https", *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS if kind != "https")],
-    indirect=True,
-)
+@on_kind("https")
 def test_an_env_lives_on_both_machines_in_turn(pair: TwoMachines, tmp_path: Path) -> None:
     a, b = pair.first, pair.second
     assert a.json("plan", "t")["has_changes"]

@@ -39,9 +39,17 @@ from stackyard.clients.objects.sealed import make_master_key
 from stackyard.engine.version import Flavour
 from stackyard.state import StateService
 
-__all__ = ["KINDS", "Machine", "SharedStore", "TwoMachines", "share_store", "two_machines"]
+__all__ = ["KINDS", "Machine", "SharedStore", "TwoMachines", "on_kind", "share_store", "two_machines"]
 
 KINDS = ("postgresql", "s3", "https")
+
+
+def on_kind(usual: str) -> pytest.MarkDecorator:
+    """Run a test on one kind of store; on the others, which take their time, in the long runs."""
+    others = [pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS if kind != usual]
+    return pytest.mark.parametrize("pair", [usual, *others], indirect=True)
+
+
 _HOMES = {
     "HOME": ".",
     "XDG_CACHE_HOME": ".cache",
