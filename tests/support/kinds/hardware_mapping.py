@@ -136,6 +136,7 @@ CASES = (
         remove=_remove,
         removed=PLAIN,
         hidden=("/nodes",),
-        bpg_cannot={"replace": "bpg changes the mapping of the new name, which does not exist"},
+        # It changes the mapping of the new name, which does not exist.
+        bpg_cannot={"replace": ("Error",)},
     ),
 )

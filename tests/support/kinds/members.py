@@ -87,6 +87,5 @@ CASES = (
             "pool_membership drift": "it is there or it is not",
             "pool_membership hidden": "who reads the pool sees its members",
         },
-        bpg_cannot={"update": "every attribute of a membership replaces it"},
     ),
 )
