@@ -51,6 +51,8 @@ async def _login(work: Work, node: str) -> Host:
         password=settings.password,
         private_key=settings.private_key,
         agent_socket=settings.agent_socket if settings.use_agent else None,
+        forwarded_agent=settings.agent_socket if settings.forwards_agent else None,
+        socks5=settings.socks5,
     )
 
 

@@ -86,7 +86,8 @@ class Session:
         self._client = client
         self._settings = settings
         logins = (*self.logins.values(), *((self.other_login,) if self.other_login else ()))
-        secrets = [settings.ssh.password or "", settings.ssh.private_key or ""]
+        proxy = settings.ssh.socks5
+        secrets = [settings.ssh.password or "", settings.ssh.private_key or "", proxy.password if proxy else ""]
         secrets += [secret for login in logins for secret in (login.password, login.private_key) if secret]
         self.redactor = client.redactor.with_secrets(secrets)
 

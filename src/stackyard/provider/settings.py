@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
+from stackyard.clients.ssh.socks5 import Socks5
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.values import Object, get_known
 
@@ -16,6 +17,7 @@ __all__ = ["SSH_PORT", "Settings", "SshNode", "SshSettings", "read_settings"]
 
 _TRUE = ("1", "t", "true", "yes")
 SSH_PORT = 22
+_HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class SshSettings:
         private_key: with this, or
         use_agent: with what an agent has,
         agent_socket: which is there.
+        forwards_agent: Whether commands on a node may use that agent.
+        socks5: The proxy that leads to the nodes, where there is one.
         nodes: Where single nodes are.
         by_name: Whether the others are found by their names in place of what the API says.
     """
@@ -45,6 +49,8 @@ class SshSettings:
     private_key: str | None = field(default=None, repr=False)
     use_agent: bool = False
     agent_socket: str | None = None
+    forwards_agent: bool = False
+    socks5: Socks5 | None = None
     nodes: Mapping[str, SshNode] = field(default_factory=dict)
     by_name: bool = False
 
@@ -57,11 +63,13 @@ class Settings:
         connection: Where the API is and who we are.
         ssh: How to reach the nodes themselves.
         random_vm_ids: The range from which vm ids are drawn, in place of the next free one.
+        temporary: The folder for files that are downloaded here first; the usual one when absent.
     """
 
     connection: proxmox.Connection
     ssh: SshSettings
     random_vm_ids: tuple[int, int] | None = None
+    temporary: str | None = None
 
 
 def read_settings(config: Object, environment: Mapping[str, str]) -> Settings:
@@ -79,7 +87,12 @@ def read_settings(config: Object, environment: Mapping[str, str]) -> Settings:
         endpoint=endpoint, credentials=_credentials(reader), trust=_trust(reader, environment)
     )
     connection.base_url()
-    return Settings(connection=connection, ssh=_ssh(reader), random_vm_ids=_random_ids(reader))
+    return Settings(
+        connection=connection,
+        ssh=_ssh(reader),
+        random_vm_ids=_random_ids(reader),
+        temporary=reader.text("tmp_dir", "PROXMOX_VE_TMPDIR") or environment.get("PM_VE_TMPDIR") or None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +150,6 @@ def _trust(reader: _Reader, environment: Mapping[str, str]) -> proxmox.Trust:
 
 def _ssh(reader: _Reader) -> SshSettings:
     block = reader.inner("ssh")
-    for name in ("socks5_server", "agent_forwarding"):
-        if get_known(block.config, name):
-            raise ProviderSettingsError(
-                f"The built-in provider cannot perform `ssh.{name}`; use it with `provider: bpg`."
-            )
     username = reader.text("username", "PROXMOX_VE_USERNAME") or ""
     nodes = {
         str(node["name"]): SshNode(address=str(node["address"]), port=int(node.get("port") or SSH_PORT))
@@ -153,10 +161,29 @@ def _ssh(reader: _Reader) -> SshSettings:
         or reader.text("password", "PROXMOX_VE_PASSWORD"),
         private_key=block.text("private_key", "PROXMOX_VE_SSH_PRIVATE_KEY"),
         use_agent=block.flag("agent", "PROXMOX_VE_SSH_AGENT"),
-        agent_socket=block.text("agent_socket", "SSH_AUTH_SOCK"),
+        agent_socket=block.text("agent_socket", "SSH_AUTH_SOCK")
+        or block.text("", "PROXMOX_VE_SSH_AUTH_SOCK"),
+        forwards_agent=block.flag("agent_forwarding", "PROXMOX_VE_SSH_AGENT_FORWARDING"),
+        socks5=_socks5(block),
         nodes=nodes,
         by_name=_is_by_name(block),
     )
+
+
+def _socks5(block: _Reader) -> Socks5 | None:
+    server = block.text("socks5_server", "PROXMOX_VE_SSH_SOCKS5_SERVER")
+    username = block.text("socks5_username", "PROXMOX_VE_SSH_SOCKS5_USERNAME") or ""
+    password = block.text("socks5_password", "PROXMOX_VE_SSH_SOCKS5_PASSWORD") or ""
+    if server is None:
+        if username or password:
+            raise ProviderSettingsError(
+                "`ssh.socks5_username` and `ssh.socks5_password` need `ssh.socks5_server`."
+            )
+        return None
+    address, _, port = server.rpartition(":")
+    if not address or not port.isdigit() or not 0 < int(port) <= _HIGHEST_PORT:
+        raise ProviderSettingsError(f"`ssh.socks5_server` is {server!r}, which is not HOST:PORT.")
+    return Socks5(address=address.strip("[]"), port=int(port), username=username, password=password)
 
 
 def _is_by_name(block: _Reader) -> bool:

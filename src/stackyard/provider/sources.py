@@ -61,15 +61,23 @@ def raw_content(text: str, *, resize: int) -> Callable[[], BinaryIO]:
 
 
 @contextlib.asynccontextmanager
-async def open_file(path: str, *, checksum: str, insecure: bool) -> AsyncIterator[Callable[[], BinaryIO]]:
+async def open_file(
+    path: str, *, checksum: str, insecure: bool, temporary: str | None = None
+) -> AsyncIterator[Callable[[], BinaryIO]]:
     """Give the content of a file, here or at a URL, for the length of the block.
+
+    Args:
+        path: A path or URL.
+        checksum: The SHA-256 that it has to have; empty for any.
+        insecure: Whether a certificate of the server is accepted unverified.
+        temporary: The folder for what is downloaded; the usual one when absent.
 
     Raises:
         FileError: It is not there or cannot be read.
         SourceError: The URL cannot be read.
         AttributeValueError: It does not have the checksum that was given.
     """
-    with tempfile.TemporaryDirectory(prefix="stackyard-source-") as folder:
+    with tempfile.TemporaryDirectory(prefix="stackyard-source-", dir=temporary) as folder:
         local = Path(path)
         if _is_url(path):
             local = Path(folder) / "content"

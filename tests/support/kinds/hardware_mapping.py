@@ -137,6 +137,8 @@ CASES = (
         removed=PLAIN,
         hidden=("/nodes",),
         # It changes the mapping of the new name, which does not exist.
-        bpg_cannot={"replace": ("Error",)},
+        bpg_cannot={
+            "replace": ("Could not update PCI hardware mapping", "pci ID 'other-pci' does not exist")
+        },
     ),
 )

@@ -254,6 +254,6 @@ CASES = (
         removed=("proxmox_storage_pbs.plain", f"{LONG}pbs.full"),
         hidden=("/nodes",),
         nothing={"storage_pbs import": "its password cannot be read, so that an import plans a replacement"},
-        bpg_cannot={"update": ("generated_encryption_key",)},
+        bpg_cannot={"update": ("still indicated an unknown value", "generated_encryption_key")},
     ),
 )

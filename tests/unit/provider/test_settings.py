@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stackyard.clients import proxmox
+from stackyard.clients.ssh.socks5 import Socks5
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.settings import SshNode, read_settings
 from stackyard.provider.values import UNKNOWN
@@ -38,7 +39,12 @@ def test_a_token_wins_over_a_ticket_and_a_ticket_over_a_password() -> None:
         (ENDPOINT, "no credentials"),
         ({**ENDPOINT, "username": "root@pam"}, "no credentials"),
         ({**ENDPOINT, "api_token": TOKEN, "min_tls": "0.9"}, "min_tls"),
-        ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"socks5_server": "x:1"}]}, "socks5_server"),
+        ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"socks5_server": "proxy"}]}, "HOST:PORT"),
+        ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"socks5_server": "proxy:70000"}]}, "HOST:PORT"),
+        (
+            {**ENDPOINT, "api_token": TOKEN, "ssh": [{"socks5_password": "canary"}]},
+            "need `ssh.socks5_server`",
+        ),
         ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"node_address_source": "x"}]}, "node_address_source"),
     ],
 )
@@ -77,3 +83,23 @@ def test_vm_ids_are_drawn_from_the_range_that_is_given() -> None:
     assert read_settings(config, {}).random_vm_ids is None
     drawn = read_settings({**config, "random_vm_ids": True, "random_vm_id_start": 500}, {})
     assert drawn.random_vm_ids == (500, 99999)
+
+
+def test_ssh_settings_come_from_the_environment_where_the_block_is_silent() -> None:
+    environment = {
+        "PROXMOX_VE_SSH_AUTH_SOCK": "/run/agent",
+        "PROXMOX_VE_SSH_AGENT_FORWARDING": "true",
+        "PROXMOX_VE_SSH_SOCKS5_SERVER": "[fd00::1]:1080",
+        "PROXMOX_VE_SSH_SOCKS5_USERNAME": "me",
+        "PROXMOX_VE_SSH_SOCKS5_PASSWORD": "pw",
+        "PROXMOX_VE_TMPDIR": "/var/tmp",
+    }
+    settings = read_settings({**ENDPOINT, "api_token": TOKEN}, environment)
+    ssh = settings.ssh
+    assert (ssh.agent_socket, ssh.forwards_agent, settings.temporary) == ("/run/agent", True, "/var/tmp")
+    assert ssh.socks5 == Socks5(address="fd00::1", port=1080, username="me", password="pw")
+    assert "pw" not in repr(ssh)
+    chosen = read_settings(
+        {**ENDPOINT, "api_token": TOKEN, "ssh": [{"agent_forwarding": False}]}, environment
+    )
+    assert chosen.ssh.forwards_agent is False

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stackyard.clients.ssh.socks5 import Socks5
+
 __all__ = ["Host", "OpenSsh"]
 
 
@@ -46,8 +48,10 @@ class Host:
         host_keys: The public keys of which it has to show one. With none, the first one that it ever showed
             counts.
         via: The machine through which it is reached; directly when absent.
+        socks5: A SOCKS5 proxy through which it is reached, where one is used.
         proxy_command: A command whose input and output lead to it, where one is used.
         agent_identities: The public keys that the agent may be asked for; all that it has when absent.
+        forwarded_agent: The socket of an SSH agent that commands there may use, where one is forwarded.
         openssh: What of OpenSSH's own settings counts when we log in; nothing when absent.
         connect_s: How long connecting and logging in may take.
     """
@@ -63,8 +67,10 @@ class Host:
     alias: str | None = None
     host_keys: tuple[str, ...] = ()
     via: Host | None = None
+    socks5: Socks5 | None = None
     proxy_command: str | None = None
     agent_identities: tuple[Path, ...] | None = None
+    forwarded_agent: str | None = None
     openssh: OpenSsh | None = None
     connect_s: float = 30.0
 

@@ -19,6 +19,7 @@ from stackyard.clients.ssh.failures import (
 from stackyard.clients.ssh.greeting import read_greeting
 from stackyard.clients.ssh.known_hosts import HostKeyPolicy, list_pinned_algorithms
 from stackyard.clients.ssh.openssh import resolve_login
+from stackyard.clients.ssh.socks5 import open_through
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -226,10 +227,12 @@ async def connect(host: Host, *, jumps: Jumps | None = None) -> AsyncIterator[Sh
 
 async def _log_in(host: Host, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
     trusting = HostKeyPolicy(host)
+    options = _options(host, trusting)
+    if host.socks5 is not None:
+        # The socket has no name of its own; what is trusted is the machine behind the proxy.
+        options["sock"] = await open_through(host.socks5, host.address, host.port, timeout_s=host.connect_s)
     try:
-        return await asyncssh.connect(
-            host.address, host.port, tunnel=tunnel or (), **_options(host, trusting)
-        )
+        return await asyncssh.connect(host.address, host.port, tunnel=tunnel or (), **options)
     except asyncssh.PermissionDenied as err:
         raise LoginRefusedError(f"Cannot log in to {host}: {_reason(err)}.") from err
     except (asyncssh.Error, OSError, TimeoutError) as err:
@@ -259,6 +262,8 @@ def _options(host: Host, trusting: HostKeyPolicy) -> dict[str, Any]:
         options["agent_identities"] = [str(path) for path in host.agent_identities]
         if not options["agent_identities"]:
             options["agent_path"] = None
+    if host.forwarded_agent is not None:
+        options["agent_forwarding"] = host.forwarded_agent
     if host.proxy_command is not None:
         options["proxy_command"] = host.proxy_command
     if host.host_keys:

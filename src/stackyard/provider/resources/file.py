@@ -204,7 +204,10 @@ async def _content(work: Work, planned: Object) -> AsyncIterator[Callable[[], Bi
         yield sources.raw_content(str(raw["data"]), resize=int(raw.get("resize") or 0))
         return
     async with sources.open_file(
-        _source(work, file), checksum=str(file.get("checksum") or ""), insecure=bool(file.get("insecure"))
+        _source(work, file),
+        checksum=str(file.get("checksum") or ""),
+        insecure=bool(file.get("insecure")),
+        temporary=work.session.settings.temporary,
     ) as content:
         yield content
 
