@@ -8,7 +8,17 @@ import sys
 
 import bench
 
-_NOT_MEASURED = {"__main__", "bare_server", "clients", "figure", "operating", "site_on_lab"}
+_NOT_MEASURED = {
+    "__main__",
+    "at_once",
+    "bare_server",
+    "clients",
+    "figure",
+    "operating",
+    "resource_mix",
+    "serve_provider",
+    "site_on_lab",
+}
 
 
 def main(wanted: list[str]) -> int:
