@@ -37,7 +37,7 @@ resource "proxmox_virtual_environment_file" "wrong" {
   content_type = "nonsense"
   source_file {
     path    = "/nowhere"
-    min_tls = "1.2"
+    min_tls = "0.9"
   }
 }
 resource "proxmox_sdn_subnet" "wrong" {
@@ -88,7 +88,7 @@ def test_everything_that_is_wrong_is_said_at_once_by_name(
             "`address` must be an address with its prefix length",
             "`timeout_reload` must be at least 5",
             "`content_type` must be one of",
-            "cannot perform this value of `source_file.min_tls`. Use `provider: bpg` for it.",
+            "`source_file.min_tls` must be one of",
             "`gateway` is 10.0.1.1, which is not in 10.0.0.0/24.",
         ):
             assert words in said

@@ -86,8 +86,9 @@ class Session:
         self._client = client
         self._settings = settings
         logins = (*self.logins.values(), *((self.other_login,) if self.other_login else ()))
-        proxy = settings.ssh.socks5
-        secrets = [settings.ssh.password or "", settings.ssh.private_key or "", proxy.password if proxy else ""]
+        secrets = [settings.ssh.password or "", settings.ssh.private_key or ""]
+        if settings.ssh.socks5 is not None:
+            secrets.append(settings.ssh.socks5.password)
         secrets += [secret for login in logins for secret in (login.password, login.private_key) if secret]
         self.redactor = client.redactor.with_secrets(secrets)
 

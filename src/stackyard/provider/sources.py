@@ -16,12 +16,14 @@ import aiohttp
 
 from stackyard.base.errors import FileError, UnreachableError
 from stackyard.base.http_failures import describe_failure
+from stackyard.clients import proxmox
 from stackyard.provider.problems import AttributeValueError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Callable
 
-__all__ = ["Content", "Facts", "local_facts", "open_file", "raw_content", "url_facts"]
+__all__ = ["Content", "Facts", "SourceTrust", "local_facts", "open_file", "raw_content", "url_facts"]
 
 _CHUNK_BYTES = 1024 * 1024
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=60.0)
@@ -34,6 +36,25 @@ class SourceError(UnreachableError):
 
     code = "E-PROVIDER-SOURCE"
     summary = "The source of a file cannot be read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTrust:
+    """How the server of a URL is verified.
+
+    Attributes:
+        insecure: Whether any certificate is accepted.
+        min_tls: The oldest version of TLS to accept (`1.2`); empty for what Python accepts.
+    """
+
+    insecure: bool = False
+    min_tls: str = ""
+
+    def context(self) -> ssl.SSLContext | bool:
+        """Return what a request takes."""
+        if not self.min_tls:
+            return not self.insecure
+        return proxmox.Trust(verify=not self.insecure, min_tls=proxmox.TlsVersion(self.min_tls)).context()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +83,14 @@ def raw_content(text: str, *, resize: int) -> Callable[[], BinaryIO]:
 
 @contextlib.asynccontextmanager
 async def open_file(
-    path: str, *, checksum: str, insecure: bool, temporary: str | None = None
+    path: str, *, checksum: str, trust: SourceTrust, temporary: str | None = None
 ) -> AsyncIterator[Callable[[], BinaryIO]]:
     """Give the content of a file, here or at a URL, for the length of the block.
 
     Args:
         path: A path or URL.
         checksum: The SHA-256 that it has to have; empty for any.
-        insecure: Whether a certificate of the server is accepted unverified.
+        trust: How the server of a URL is verified.
         temporary: The folder for what is downloaded; the usual one when absent.
 
     Raises:
@@ -81,7 +102,7 @@ async def open_file(
         local = Path(path)
         if _is_url(path):
             local = Path(folder) / "content"
-            await _fetch(path, local, insecure=insecure)
+            await _fetch(path, local, trust)
         try:
             with local.open("rb") as stream:
                 found = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -105,10 +126,13 @@ def local_facts(path: str) -> Facts | None:
     return Facts(modified=_rfc3339(modified), size=found.st_size, tag=tag)
 
 
-async def url_facts(url: str, *, insecure: bool) -> Facts | None:
+async def url_facts(url: str, trust: SourceTrust) -> Facts | None:
     """Return the facts that a server tells about a file, or None when it does not answer."""
     try:
-        async with _session() as session, session.head(url, ssl=not insecure, allow_redirects=True) as answer:
+        async with (
+            _session() as session,
+            session.head(url, ssl=trust.context(), allow_redirects=True) as answer,
+        ):
             modified = answer.headers.get("Last-Modified", "")
             parsed = (
                 email.utils.parsedate_to_datetime(modified).astimezone(datetime.UTC) if modified else None
@@ -135,9 +159,9 @@ def _session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True)
 
 
-async def _fetch(url: str, target: Path, *, insecure: bool) -> None:
+async def _fetch(url: str, target: Path, trust: SourceTrust) -> None:
     try:
-        async with _session() as session, session.get(url, ssl=not insecure) as answer:
+        async with _session() as session, session.get(url, ssl=trust.context()) as answer:
             answer.raise_for_status()
             with target.open("wb") as stream:
                 async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):

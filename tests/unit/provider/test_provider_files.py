@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.support.provider_bench import Bench, Failed, bench
 from tests.support.web import served
 
 from stackyard import lab
+from stackyard.provider.sources import SourceTrust
 
 DOWNLOAD, FILE = "proxmox_download_file", "proxmox_virtual_environment_file"
 PLACE = {"node_name": "pve1", "datastore_id": "local"}
@@ -177,6 +179,17 @@ async def test_a_source_at_a_url_is_fetched_here_and_uploaded(tmp_path: Path) ->
     with served(tmp_path) as url:
         async with run() as (it, running):
             await scenario(it, running)
+
+
+def test_the_server_of_a_source_is_verified_as_the_configuration_says() -> None:
+    assert SourceTrust().context() is True
+    assert SourceTrust(insecure=True).context() is False
+    newest = SourceTrust(min_tls="1.3").context()
+    assert isinstance(newest, ssl.SSLContext)
+    assert (newest.minimum_version, newest.verify_mode) == (ssl.TLSVersion.TLSv1_3, ssl.CERT_REQUIRED)
+    blind = SourceTrust(insecure=True, min_tls="1.2").context()
+    assert isinstance(blind, ssl.SSLContext)
+    assert (blind.minimum_version, blind.verify_mode) == (ssl.TLSVersion.TLSv1_2, ssl.CERT_NONE)
 
 
 async def test_a_file_is_imported_by_node_and_volume() -> None:

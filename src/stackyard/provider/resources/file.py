@@ -206,10 +206,16 @@ async def _content(work: Work, planned: Object) -> AsyncIterator[Callable[[], Bi
     async with sources.open_file(
         _source(work, file),
         checksum=str(file.get("checksum") or ""),
-        insecure=bool(file.get("insecure")),
+        trust=_trust(file),
         temporary=work.session.settings.temporary,
     ) as content:
         yield content
+
+
+def _trust(source: Object) -> sources.SourceTrust:
+    return sources.SourceTrust(
+        insecure=bool(source.get("insecure")), min_tls=str(source.get("min_tls") or "")
+    )
 
 
 async def _upload(work: Work, planned: Object, entry: Entry, content: Callable[[], BinaryIO]) -> None:
@@ -278,7 +284,7 @@ async def _compare(work: Work, state: Object, source: Object) -> Object:
     """Return the facts of the source, and whether it has changed since the upload."""
     path = _source(work, source)
     if "://" in path:
-        facts = await sources.url_facts(path, insecure=bool(source.get("insecure")))
+        facts = await sources.url_facts(path, _trust(source))
     else:
         facts = sources.local_facts(path)
     if facts is None:
@@ -342,6 +348,6 @@ RESOURCE = Resource(
             check=matches("[0-7]{3,4}", "be an octal mode of three or four digits, such as 0700")
         ),
         "upload_mode": Rule(check=one_of("sftp", "stream")),
-        "source_file.min_tls": Rule(cannot=True),
+        "source_file.min_tls": Rule(check=one_of("", *proxmox.TlsVersion)),
     },
 )
