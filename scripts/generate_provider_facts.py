@@ -8,7 +8,7 @@ gives them. Under `defaults_and_replace_rules` it has what that does not tell of
 the older SDK: defaults, what makes a replacement, which differences are none. No text of the original is
 kept. The second file adds attributes that the first one lacks: those that are called `description`.
 
-The output, in src/stackyard/provider/facts, is one file for each kind with all its names, and `wire.msgpack`:
+The output, in src/stackyard/bpg_schema, is one file for each kind with all its names, and `wire.msgpack`:
 the same schemas as the messages that an engine gets, so that no run has to make them.
 """
 
@@ -25,7 +25,7 @@ import msgpack  # type: ignore[import-untyped]
 from stackyard.provider import wire
 from stackyard.provider.schema import read_schema
 
-OUT = Path(__file__).parents[1] / "src" / "stackyard" / "provider" / "facts"
+OUT = Path(__file__).parents[1] / "src" / "stackyard" / "bpg_schema"
 
 _LONG, _SHORT = "proxmox_virtual_environment_", "proxmox_"
 _KEPT = ("type", "required", "optional", "computed", "sensitive", "deprecated", "write_only")

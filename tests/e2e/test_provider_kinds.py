@@ -15,9 +15,9 @@ from tests.support.kinds import find_cases
 from tests.support.parity import COLUMNS, Case, check
 from tests.support.provider import Stack, driven, require_bpg
 
-from stackyard import lab
+from stackyard import bpg_schema, lab
 from stackyard.engine.version import Engine, Flavour
-from stackyard.provider import facts, registry
+from stackyard.provider import registry
 
 __all__ = ["engine"]
 
@@ -72,7 +72,7 @@ def test_what_one_provider_does_the_other_leaves_alone(
 
 def test_every_kind_is_proven_in_every_way_or_says_why_not() -> None:
     cases = find_cases()
-    index = facts.load_index().resources
+    index = bpg_schema.load_index().resources
     proven = {kind for case in cases for kind in case.kinds}
     assert {index[name].kind for name in registry.load().resources} == proven | OLDER
     assert proven & OLDER == set()

@@ -20,8 +20,15 @@ LAYERS: tuple[Sequence[str], ...] = (
         "base.directories base.http_failures base.process base.dag base.schedule base.serving base.extras"
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
-    ("secrets", "desired", "fields"),
-    ("sources.store", "sources.site", "sources.deployment", "sources.manifest", "sources.stacks"),
+    ("secrets", "desired", "fields", "bpg_schema"),
+    (
+        "sources.store",
+        "sources.hypervisor",
+        "sources.site",
+        "sources.deployment",
+        "sources.manifest",
+        "sources.stacks",
+    ),
     ("render",),
     ("provider", "engine", "state"),
     ("guard", "inventory", "policy"),

@@ -43,7 +43,7 @@ ALLOWED = {
     "stackyard/base/process/worker.py": "the other end is this program",
     "stackyard/base/yamledit.py": "checked against the limits before ruamel.yaml reads it",
     "stackyard/desired/model.py": "reads what `to_json` wrote; pydantic stops at 200 levels",
-    "stackyard/provider/facts/__init__.py": "a file of this package",
+    "stackyard/bpg_schema/__init__.py": "a file of this package",
     "stackyard/provider/values.py": "msgpack of the engine that we started; its reader stops at 1,024 levels",
     "stackyard/secrets/formats/json_layout.py": "one word of a text that was read within limits",
     "stackyard/sources/deployment/schema.py": "a file of this package",

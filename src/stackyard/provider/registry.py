@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from stackyard.provider import data_sources, facts, resources
+from stackyard import bpg_schema
+from stackyard.provider import data_sources, resources
 from stackyard.provider.schema import Schema, read_schema
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _Known = TypeVar("_Known")
 class _LoadedWhenAsked(Mapping[str, _Known], Generic[_Known]):
     """What there is, by name, each loaded when it is first asked for."""
 
-    def __init__(self, names: Mapping[str, facts.Named], load: Callable[[str], _Known]) -> None:
+    def __init__(self, names: Mapping[str, bpg_schema.Named], load: Callable[[str], _Known]) -> None:
         self._names = names
         self._load = functools.cache(load)
 
@@ -80,12 +81,12 @@ class Registry:
     @functools.cached_property
     def provider(self) -> Schema:
         """The schema of the provider block."""
-        return read_schema(facts.load_provider(), {})
+        return read_schema(bpg_schema.load_provider(), {})
 
 
 def load() -> Registry:
     """Find what there is, and the facts about it."""
-    index = facts.load_index()
+    index = bpg_schema.load_index()
     return Registry(
         provider_message=index.provider,
         resources=_find(resources, index.resources, "RESOURCE", KnownResource),
@@ -95,7 +96,7 @@ def load() -> Registry:
 
 def _find(
     package: ModuleType,
-    declared: Mapping[str, facts.Named],
+    declared: Mapping[str, bpg_schema.Named],
     attribute: str,
     make: Callable[[Any, Schema], _Known],
 ) -> _LoadedWhenAsked[_Known]:
@@ -106,7 +107,7 @@ def _find(
     def load_one(name: str) -> _Known:
         kind = declared[name].kind
         found = getattr(importlib.import_module(modules[kind]), attribute)
-        return make(found, read_schema(facts.load_kind(section, kind, name), found.rules))
+        return make(found, read_schema(bpg_schema.load_kind(section, kind, name), found.rules))
 
     names = {name: named for name, named in declared.items() if named.kind in modules}
     return _LoadedWhenAsked(names, load_one)

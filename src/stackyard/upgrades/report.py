@@ -7,7 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.provider import facts
+from stackyard import bpg_schema
 from stackyard.sources.stacks.kinds import LOCK_FILE
 from stackyard.sources.stacks.lock_file import read_lock
 from stackyard.upgrades.addresses import ModuleAddress, ProviderAddress
@@ -161,7 +161,7 @@ def _current(one: Requirement, locked: Version | None) -> Version | None:
 
 @functools.cache
 def _built_in_version() -> str:
-    return str(facts.load_provider()["provider_version"])
+    return str(bpg_schema.load_provider()["provider_version"])
 
 
 async def _ask(one: Requirement, sources: Sources) -> Offer:

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from stackyard import desired
+from stackyard import bpg_schema, desired
 from stackyard.fields import container, guest, vm
 from stackyard.fields.properties import parse
 from stackyard.fields.table import Effect, Table
-from stackyard.provider import facts
 
 VM = "proxmox_virtual_environment_vm"
 CONTAINER = "proxmox_virtual_environment_container"
@@ -55,9 +54,9 @@ NAMED = [f"{block or 'basics'} of {model.__name__}" for _, model, _, block, _ in
 
 
 def attributes_of(resource: str, path: str) -> set[str]:
-    block = facts.load_kind("resources", resource.removeprefix("proxmox_virtual_environment_"), resource)[
-        "block"
-    ]
+    block = bpg_schema.load_kind(
+        "resources", resource.removeprefix("proxmox_virtual_environment_"), resource
+    )["block"]
     for name in path.split(".") if path else ():
         block = block["blocks"][name]["block"]
     return {*block.get("attributes", {}), *block.get("blocks", {})}

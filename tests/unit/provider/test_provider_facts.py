@@ -7,14 +7,15 @@ import sys
 
 import pytest
 
-from stackyard.provider import facts, registry, wire
+from stackyard import bpg_schema
+from stackyard.provider import registry, wire
 from stackyard.provider.schema import read_schema
 
 SECTIONS = ("resources", "data_sources")
 
 
 def test_every_kind_of_bpg_has_its_facts() -> None:
-    index = facts.load_index()
+    index = bpg_schema.load_index()
     assert (len(index.resources), len(index.data_sources)) == (115, 91)
     assert len({one.kind for one in index.resources.values()}) == 69
     assert len({one.kind for one in index.data_sources.values()}) == 57
@@ -23,17 +24,17 @@ def test_every_kind_of_bpg_has_its_facts() -> None:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_messages_say_what_the_facts_say(section: str) -> None:
-    for name, named in getattr(facts.load_index(), section).items():
-        schema = read_schema(facts.load_kind(section, named.kind, name), {})
+    for name, named in getattr(bpg_schema.load_index(), section).items():
+        schema = read_schema(bpg_schema.load_kind(section, named.kind, name), {})
         assert wire.read_schema_message(named.message) == wire.schema_message(schema), name
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_kind_has_the_names_of_its_facts_and_rules_for_what_exists(section: str) -> None:
     known = getattr(registry.load(), section)
-    index = getattr(facts.load_index(), section)
+    index = getattr(bpg_schema.load_index(), section)
     for name, one in known.items():
-        declared = facts.load_kind(section, index[name].kind, name)
+        declared = bpg_schema.load_kind(section, index[name].kind, name)
         assert set(one.kind.names) == set(declared["names"]), name
         for path in one.kind.rules:
             assert _has(declared["block"], path.split(".")), f"{name} has no {path}"
