@@ -58,6 +58,7 @@ from stackyard.desired.network import (
     Zone,
 )
 from stackyard.desired.nic import ContainerNic, Nic
+from stackyard.desired.objects import ClusterObject, ObjectKey
 from stackyard.desired.secret import Secret, Secrets, Text
 from stackyard.desired.values import Value
 from stackyard.desired.vm import Vm
@@ -70,6 +71,7 @@ __all__ = [
     "Cdrom",
     "Clone",
     "CloudInit",
+    "ClusterObject",
     "Console",
     "Container",
     "ContainerMemory",
@@ -96,6 +98,7 @@ __all__ = [
     "MountPoint",
     "Nic",
     "NumaNode",
+    "ObjectKey",
     "PciDevice",
     "Pool",
     "Problem",

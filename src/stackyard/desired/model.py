@@ -11,6 +11,7 @@ from stackyard.desired.container import Container
 from stackyard.desired.files import AnyFile
 from stackyard.desired.ha import Affinity
 from stackyard.desired.network import Bridge, Subnet, Vlan, Vnet, Zone
+from stackyard.desired.objects import ClusterObject
 from stackyard.desired.values import Many, Value
 from stackyard.desired.vm import Vm
 
@@ -30,7 +31,7 @@ class Pool(Value):
 
 
 class Desired(Value):
-    """Guests, files, pools and networks, and nothing about where they were written down."""
+    """Guests, files, pools, networks and other objects, and nothing about where they were written down."""
 
     vms: Many[Vm] = ()
     containers: Many[Container] = ()
@@ -42,6 +43,7 @@ class Desired(Value):
     vnets: Many[Vnet] = ()
     subnets: Many[Subnet] = ()
     affinities: Many[Affinity] = ()
+    objects: Many[ClusterObject] = ()
 
     @property
     def guests(self) -> Iterator[Guest]:

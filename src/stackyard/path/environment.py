@@ -145,13 +145,21 @@ def resolve_by_state(resolver: ConfigResolver, kind: str, name: str, host: str |
     return resolve_on(resolver, target, Desired())
 
 
-def resolve_on(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:
+def resolve_on(
+    resolver: ConfigResolver, target: Target, desired: Desired, *, node: str | None = None
+) -> Resolved:
     """Return a target on a node of a site.
+
+    Args:
+        resolver: The site.
+        target: The target.
+        desired: What should be there.
+        node: The node whose API is used; the one of the target when absent.
 
     Raises:
         NoTokenError: There is no token for the node.
     """
-    chosen = resolver.resolve_host(target.node)
+    chosen = resolver.resolve_host(node or target.node)
     resolver.report_others()
     return Resolved(
         target=target,

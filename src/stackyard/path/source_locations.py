@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import Location
 from stackyard.path.own_code import CODE_FILE
 from stackyard.render.names import address, label
+from stackyard.render.objects import address_of_object
 from stackyard.render.references import POOL, address_of, address_of_file, data_addresses
 from stackyard.sources.site.build_guest import GuestLocations
 from stackyard.sources.site.document import format_path
@@ -104,6 +105,7 @@ def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]
     """
     keys = {label(thing.key): thing.key for thing in (*desired.files, *desired.guests)}
     keys |= {address(POOL, pool.name): f"{_POOL}{pool.name}" for pool in desired.pools}
+    keys |= {address_of_object(one.key): address_of_object(one.key) for one in desired.objects}
 
     def locate_label(name: str, field: tuple[Key, ...] = ()) -> Location | None:
         return locate(keys.get(name, name), field)
@@ -131,6 +133,7 @@ class SourceLocations:
         self._keys = {address_of(guest): guest.key for guest in desired.guests}
         self._keys |= {one: guest.key for guest in desired.guests for one in data_addresses(guest.key)}
         self._keys |= {address_of_file(file): file.key for file in desired.files}
+        self._keys |= {(one := address_of_object(each.key)): one for each in desired.objects}
         self._read: _GeneratedFile | None = None
 
     def __call__(self, where: Location | None, address: str | None) -> Location | None:

@@ -13,6 +13,7 @@ from stackyard.render.files import file_resources
 from stackyard.render.ha import ha_resources
 from stackyard.render.names import label
 from stackyard.render.networks import network_resources
+from stackyard.render.objects import object_resources
 from stackyard.render.references import CONTAINER, POOL, VM, References, address_of
 from stackyard.render.terms import Expression, Json, expression, literal, present, variable
 from stackyard.render.userdata import with_data_files
@@ -110,6 +111,7 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
         **file_resources(desired),
         **network_resources(desired),
         **ha_resources(desired),
+        **object_resources(desired.objects),
     }
     return {kind: found for kind, found in resources.items() if found}
 
@@ -153,6 +155,8 @@ def _secrets(value: BaseModel | object) -> Iterator[Secret]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _secrets(item)
+    elif isinstance(value, dict):
+        yield from _secrets(tuple(value.values()))
     elif hasattr(value, "model_fields_set"):
         # Only what was set can hold a secret: no default does.
         for field in value.model_fields_set:

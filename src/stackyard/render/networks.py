@@ -20,10 +20,10 @@ from stackyard.render.terms import Expression, Json, expression, present
 if TYPE_CHECKING:
     from stackyard.desired import Bridge, Desired, Subnet, Vlan, Vnet, Zone
 
-__all__ = ["network_resources"]
+__all__ = ["APPLIER", "FINALIZER", "make_appliers", "network_resources"]
 
-_APPLIER = "proxmox_sdn_applier"
-_FINALIZER = f"{_APPLIER}.removal"
+APPLIER = "proxmox_sdn_applier"
+FINALIZER = f"{APPLIER}.removal"
 
 
 def network_resources(desired: Desired) -> dict[str, dict[str, Json]]:
@@ -36,7 +36,7 @@ def network_resources(desired: Desired) -> dict[str, dict[str, Json]]:
         resources.setdefault(zone_type(zone), {})[label(zone.name)] = _zone(zone)
     resources[VNET] = {label(vnet.name): _vnet(vnet, desired) for vnet in desired.vnets}
     resources[SUBNET] = {subnet_label(s): _subnet(s, desired) for s in desired.subnets}
-    resources[_APPLIER] = _appliers(desired)
+    resources[APPLIER] = _appliers(desired)
     return {kind: found for kind, found in resources.items() if found}
 
 
@@ -88,7 +88,7 @@ def _zone(zone: Zone) -> dict[str, Json]:
             "dns_zone": zone.dns_zone,
             "ipam": zone.ipam,
             **own,
-            "depends_on": (_FINALIZER,),
+            "depends_on": (FINALIZER,),
         }
     )
 
@@ -102,7 +102,7 @@ def _vnet(vnet: Vnet, desired: Desired) -> dict[str, Json]:
             "alias": vnet.alias,
             "vlan_aware": vnet.vlan_aware or None,
             "isolate_ports": vnet.isolate_ports or None,
-            "depends_on": (_FINALIZER,),
+            "depends_on": (FINALIZER,),
         }
     )
 
@@ -126,18 +126,23 @@ def _subnet(subnet: Subnet, desired: Desired) -> dict[str, Json]:
             "dhcp_range": span and {"start_address": span.start, "end_address": span.end},
             "dhcp_dns_server": subnet.dhcp_dns_server,
             "dns_zone_prefix": subnet.dns_zone_prefix,
-            "depends_on": (_FINALIZER,),
+            "depends_on": (FINALIZER,),
         }
     )
 
 
 def _appliers(desired: Desired) -> dict[str, Json]:
+    return make_appliers(
+        [
+            *(address(zone_type(zone), zone.name) for zone in desired.zones),
+            *(address(VNET, vnet.name) for vnet in desired.vnets),
+            *(f"{SUBNET}.{subnet_label(subnet)}" for subnet in desired.subnets),
+        ]
+    )
+
+
+def make_appliers(parts: list[str]) -> dict[str, Json]:
     """Return what makes changes of the SDN take effect: one after all changes, one after all removals."""
-    parts = [
-        *(address(zone_type(zone), zone.name) for zone in desired.zones),
-        *(address(VNET, vnet.name) for vnet in desired.vnets),
-        *(f"{SUBNET}.{subnet_label(subnet)}" for subnet in desired.subnets),
-    ]
     if not parts:
         return {}
     return {

@@ -21,7 +21,7 @@ __all__ = ["ENTITIES", "KINDS", "show_warnings", "site", "site_option"]
 
 # What a site has and which of its files have a schema: the names that `sources.site` has, which is not loaded
 # to show a help.
-KINDS = ("hosts", "nodes", "templates", "presets", "postures", "specs", "envs", "manifests")
+KINDS = ("hosts", "nodes", "templates", "presets", "postures", "specs", "envs", "manifests", "hypervisors")
 ENTITIES = (
     "site",
     "secrets",

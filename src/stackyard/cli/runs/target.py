@@ -18,6 +18,7 @@ from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.guard.policy.verdict import ALLOW_POLICY
 from stackyard.path.environment import EnvironmentSource, SharedSource
+from stackyard.path.hypervisor import HypervisorSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.run import ProviderChoice, RunSettings, open_run, read_cli_config_path
@@ -42,7 +43,7 @@ _DEPLOYMENT = "deployment"
 # The error of a deployment object that is not there.
 _MISSING = "E-DEPLOYMENT-MISSING"
 # The kinds of targets that a site has.
-_KINDS = ("env", "manifest", "site")
+_KINDS = ("env", "hypervisor", "manifest", "site")
 _PERMITS = {
     "allow_destroy": ALLOW_DESTROY,
     "allow_disk_loss": ALLOW_DISK_LOSS,
@@ -80,7 +81,7 @@ def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Sou
         return {deployment.kind: deployment}, deployment.store
     environments = EnvironmentSource.find(values["site"], emit=session.emit)
     resolver = environments.resolver
-    known = (environments, SharedSource(resolver), ManifestSource(resolver))
+    known = (environments, SharedSource(resolver), HypervisorSource(resolver), ManifestSource(resolver))
     return {source.kind: source for source in known}, environments.store
 
 

@@ -59,6 +59,7 @@ class Site:
     specs: dict[str, LoadedFile[SpecFile]]
     envs: dict[str, LoadedFile[EnvFile]]
     manifests: dict[str, LoadedFile[Manifest]]
+    hypervisors: dict[str, LoadedFile[Any]]
     # Names of files that are there and wrong, by kind.
     broken: dict[str, set[str]]
     # Kind and name of every file by its path, as findings show it.
@@ -141,6 +142,7 @@ class Site:
             specs=tree.tables["specs"],
             envs=tree.tables["envs"],
             manifests=tree.tables["manifests"],
+            hypervisors=tree.tables["hypervisors"],
         )
 
     def _add_damaged(self) -> Site:

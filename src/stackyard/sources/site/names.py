@@ -29,6 +29,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("specs", "v2/specs"),
     ("envs", "envs"),
     ("manifests", "manifests"),
+    ("hypervisors", "hypervisors"),
 )
 KINDS = tuple(dict.fromkeys(kind for kind, _ in PLACES))
 

@@ -346,6 +346,22 @@ class ConfigResolver:
         """
         return self._choose_node(f"The env '{env}'", said or self.env(env).model.node)
 
+    def hypervisor(self, name: str) -> LoadedFile[Any]:
+        """Return the file of a cluster or a node of `hypervisors/`.
+
+        Raises:
+            NotInSiteError: There is none of this name.
+            InvalidInputError: Something is wrong with it.
+        """
+        self.require(f"The hypervisor '{name}'", {("hypervisors", name)})
+        self._require_known("hypervisor", name, self.site.hypervisors)
+        return self.site.hypervisors[name]
+
+    def find_node(self, name: str | None) -> str | None:
+        """Return the file of `nodes/` for what Proxmox calls a node; None where there is none."""
+        known = ((loaded.model.node or file, file) for file, loaded in self.site.nodes.items())
+        return next((file for called, file in known if called == name), None)
+
     def any_node(self, said: str | None = None) -> str:
         """Return the node that is said, or the only one there is.
 

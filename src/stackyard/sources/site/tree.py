@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
 from stackyard.base.suggestions import did_you_mean
+from stackyard.sources.hypervisor.models import file_model as hypervisor_model
 from stackyard.sources.site.damaged import keep_valid
 from stackyard.sources.site.discovery import SITE_FILE
 from stackyard.sources.site.document import format_path, parse_document, read_document
@@ -88,6 +89,7 @@ _MODELS: dict[str, Callable[[Mapping[str, object]], type[BaseModel]]] = {
     "specs": _always(SpecFile),
     "envs": _always(EnvFile),
     "manifests": manifest_model,
+    "hypervisors": hypervisor_model,
 }
 FOLDERS = tuple(
     Folder(kind=kind, path=path, model=_always(NestedPosture) if path == "v2/postures" else _MODELS[kind])
