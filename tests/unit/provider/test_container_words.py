@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from stackyard.provider.clone_queue import CloneQueue
+
 from stackyard.provider.resources.container import RESOURCE
 from stackyard.provider.resources.container.describe import describe
 from stackyard.provider.resources.container.networks import expects_address

@@ -91,7 +91,10 @@ async def _update(work: Work, prior: Object, planned: Object) -> Object:
     old, new, comment = prior["id"], planned["name"], planned.get("comment") or ""
     if (old, prior.get("comment") or "") != (new, comment):
         await rename_once(
-            lambda: work.client.post(_GROUPS, {"group": new, "rename": old, "comment": comment}),
+            work,
+            new,
+            sent={"comment": comment},
+            send=lambda: work.client.post(_GROUPS, {"group": new, "rename": old, "comment": comment}),
             is_done=lambda: _is_renamed(work, old, new, comment),
         )
     return await _set(work, {**planned, "id": new})

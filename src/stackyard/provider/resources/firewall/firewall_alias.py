@@ -80,7 +80,10 @@ async def _update(work: Work, prior: Object, planned: Object) -> Object:
     # A name that differs only in the case of its letters is taken from the path, and not from `rename`.
     at = new if new.lower() == old.lower() else old
     await rename_once(
-        lambda: work.client.put(
+        work,
+        _identity(planned, new),
+        sent=params,
+        send=lambda: work.client.put(
             f"{_list(planned)}/{proxmox.quote(at)}", {**params, "rename": new}, repeatable=False
         ),
         is_done=lambda: _is_renamed(work, planned, old),

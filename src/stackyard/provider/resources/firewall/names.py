@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
-from stackyard.provider.create_once import is_unsure
+from stackyard.provider.create_once import is_unsure, make_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from stackyard.provider.create_once import ObjectExistsError
     from stackyard.provider.kinds import Work
@@ -53,19 +53,44 @@ def same_comment(prior: Any, config: Any) -> bool:
     return kept_comment(prior) == kept_comment(config)
 
 
-async def rename_once(send: Callable[[], Awaitable[Any]], *, is_done: Callable[[], Awaitable[bool]]) -> None:
-    """Give something another name or comment, and look whether it has it when the answer is lost."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            await send()
-        except proxmox.ProxmoxError as err:
-            # A second try finds the old name gone if the first one was done.
-            if (attempt > 1 or is_unsure(err)) and await is_done():
+async def rename_once(
+    work: Work,
+    identity: str,
+    *,
+    sent: Mapping[str, Any],
+    send: Callable[[], Awaitable[Any]],
+    is_done: Callable[[], Awaitable[bool]],
+) -> None:
+    """Give something another name or comment, although answers get lost and runs get killed.
+
+    What it is going to be is written down: the state of a run that is killed knows only the old name, so that
+    the next run creates the new one, and takes over what it finds.
+
+    Args:
+        work: The operation.
+        identity: What names it on the cluster afterwards.
+        sent: What it will have, its name left out.
+        send: Sends the call.
+        is_done: Tells whether it has the name and all that was sent.
+    """
+    journal = work.session.journal
+    entry = await journal.begin(make_subject(work, identity), node="", vm_id=0, sent=sent)
+    try:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                await send()
+            except proxmox.ProxmoxError as err:
+                # A refusal may be that of a second try, which finds the old name gone.
+                if await is_done():
+                    return
+                if not isinstance(err, proxmox.AnswerLostError) or attempt == _ATTEMPTS:
+                    if not is_unsure(err):
+                        await journal.close(entry)
+                    raise
+            else:
                 return
-            if not isinstance(err, proxmox.AnswerLostError) or attempt == _ATTEMPTS:
-                raise
-        else:
-            return
+    finally:
+        journal.leave(entry)
 
 
 async def adopt_same(work: Work, planned: Object, found: Object | None, err: ObjectExistsError) -> None:

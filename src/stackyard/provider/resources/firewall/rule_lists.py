@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import StackyardError
 from stackyard.clients import proxmox
-from stackyard.provider.create_once import ObjectExistsError, make_subject
+from stackyard.provider.create_once import ObjectExistsError, is_unsure, make_subject
 from stackyard.provider.resources.firewall.rule_edits import Change, Move, Prepend, next_step
 from stackyard.provider.resources.firewall.rules import FirewallRule
 
@@ -148,17 +148,32 @@ async def _set(work: Work, path: str, wanted: Sequence[FirewallRule]) -> None:
             await _perform(work, path, step, rows, digest)
         except proxmox.ProxmoxError as err:
             lost += 1
-            if lost > _MOST_LOST or not _is_worth_a_look(err):
+            found = await _look_again(work, path, err)
+            if lost > _MOST_LOST or (found == (rows, digest) and not _may_repeat(err)):
                 raise
-        rows, digest = await _read(work, path, 0)
+            rows, digest = found
+        else:
+            rows, digest = await _read(work, path, 0)
     raise UnsettledRulesError(f"The rules of {path} are still others than they were set to.")
 
 
-def _is_worth_a_look(err: proxmox.ProxmoxError) -> bool:
-    """Return whether the next step can be told from what the list has now."""
+async def _look_again(
+    work: Work, path: str, err: proxmox.ProxmoxError
+) -> tuple[list[FirewallRule], str | None]:
+    """Return the list after a call that failed; what it has tells the next step, whatever came of the call.
+
+    Raises:
+        ProxmoxError: The call was refused for what it says.
+    """
+    if not is_unsure(err):
+        raise err
+    return await _read(work, path, 0)
+
+
+def _may_repeat(err: proxmox.ProxmoxError) -> bool:
     if isinstance(err, proxmox.RefusedError):
         return any(words in err.text for words in _CHANGED)
-    return isinstance(err, proxmox.AnswerLostError)
+    return True
 
 
 async def _perform(
