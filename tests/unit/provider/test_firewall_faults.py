@@ -273,6 +273,8 @@ def test_any_edits_by_hand_and_by_configuration_converge() -> None:
                         await it.apply(RULES, **VM, rule=how)
                     else:
                         await edit(api, what, how)
+                        # As every command of an engine does it.
+                        it.session.client.expire_reads()
                 await it.apply(RULES, **VM, rule=last)
                 assert await it.is_settled(RULES, **VM, rule=last)
                 rows = await api.get(f"{AT_VM}/rules")
