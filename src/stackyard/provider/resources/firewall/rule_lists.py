@@ -75,6 +75,21 @@ async def create_rules(work: Work, path: str, identity: str, wanted: Sequence[Fi
         ObjectExistsError: The list has rules of somebody else.
         ProxmoxError: Proxmox refuses a rule.
     """
+    # From the first look on: another resource for the same list has to find these rules there.
+    async with work.session.rule_lists.turn(path):
+        entry = await _claim(work, path, identity, wanted)
+        try:
+            await _set(work, path, wanted)
+        except StackyardError:
+            if await find_rules(work, path) == []:
+                await work.session.journal.close(entry)
+            raise
+        finally:
+            work.session.journal.leave(entry)
+
+
+async def _claim(work: Work, path: str, identity: str, wanted: Sequence[FirewallRule]) -> Entry:
+    """Write down what a list is going to have."""
     journal, subject = work.session.journal, make_subject(work, identity)
     sent = {"rules": [rule.params() for rule in wanted]}
     entry = journal.take(subject)
@@ -88,17 +103,8 @@ async def create_rules(work: Work, path: str, identity: str, wanted: Sequence[Fi
             remedy=f"Import them with the id {identity}, or remove them.",
         )
     if entry is None:
-        entry = await journal.begin(subject, node="", vm_id=0, sent=sent)
-    else:
-        entry = await journal.change(entry, sent=sent)
-    try:
-        await set_rules(work, path, wanted)
-    except StackyardError:
-        if await find_rules(work, path) == []:
-            await journal.close(entry)
-        raise
-    finally:
-        journal.leave(entry)
+        return await journal.begin(subject, node="", vm_id=0, sent=sent)
+    return await journal.change(entry, sent=sent)
 
 
 def _began_with(entry: Entry, rows: Sequence[FirewallRule]) -> bool:
