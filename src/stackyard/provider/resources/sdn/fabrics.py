@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.addresses import parse_interface
+from stackyard.base.addresses import parse_address, parse_interface
 from stackyard.clients import proxmox
 from stackyard.provider.checks import is_address, is_cidr
 from stackyard.provider.crud import Collection
@@ -43,21 +43,24 @@ def _read_interfaces(interfaces: Sequence[str]) -> list[str]:
 
 
 _INTERFACES = Form(write=_write_interfaces, read=_read_interfaces)
+# Proxmox shortens addresses, and drops the host bits of a new fabric's network, but not of a changed one.
+_NETWORK = Form(write=lambda prefix: str(parse_interface(prefix).network), read=str)
+_ADDRESS = Form(write=lambda address: str(parse_address(address)), read=str)
 _ADDRESSES = ("ip_prefix", "ip6_prefix", "ip", "ip6")
-_PREFIX = Field(attribute="ip_prefix", form=TEXT)
-_IP = Field(attribute="ip", form=TEXT)
+_PREFIX = Field(attribute="ip_prefix", form=_NETWORK)
+_IP = Field(attribute="ip", form=_ADDRESS)
 _NAMES = Field(attribute="interface_names", key="interfaces", form=_INTERFACES, off=[])
 FABRIC_FIELDS: Mapping[str, Sequence[Field]] = {
     "openfabric": (
         _PREFIX,
-        Field(attribute="ip6_prefix", form=TEXT),
+        Field(attribute="ip6_prefix", form=_NETWORK),
         Field(attribute="csnp_interval", form=NUMBER),
         Field(attribute="hello_interval", form=NUMBER),
     ),
     "ospf": (_PREFIX, Field(attribute="area", form=TEXT, clears=False)),
 }
 NODE_FIELDS: Mapping[str, Sequence[Field]] = {
-    "openfabric": (_NAMES, _IP, Field(attribute="ip6", form=TEXT)),
+    "openfabric": (_NAMES, _IP, Field(attribute="ip6", form=_ADDRESS)),
     "ospf": (_NAMES, _IP),
 }
 
@@ -81,8 +84,7 @@ def make_fabric(protocol: str) -> Resource:
         both_names(f"sdn_fabric_{protocol}"),
         rules={
             "id": Rule(replace=True, check=SDN_ID),
-            "ip_prefix": Rule(check=is_cidr, same=_same_network),
-            "ip6_prefix": Rule(check=is_cidr, same=_same_network),
+            **_address_rules(FABRIC_FIELDS[protocol]),
         },
         validate=None if protocol == "ospf" else _check_either("ip_prefix", "ip6_prefix"),
     )
@@ -115,11 +117,19 @@ def make_fabric_node(protocol: str) -> Resource:
             "fabric_id": Rule(replace=True, check=SDN_ID),
             "node_id": Rule(replace=True),
             "interface_names": Rule(check=check_names),
-            "ip": Rule(check=is_address, same=_same_network),
-            "ip6": Rule(check=is_address, same=_same_network),
+            **_address_rules(NODE_FIELDS[protocol]),
         },
         validate=None if protocol == "ospf" else _check_either("ip", "ip6"),
     )
+
+
+def _address_rules(fields: Sequence[Field]) -> dict[str, Rule]:
+    checks = {_NETWORK: is_cidr, _ADDRESS: is_address}
+    return {
+        field.attribute: Rule(check=checks[field.form], same=_same_network)
+        for field in fields
+        if field.form in checks
+    }
 
 
 def _identify_node(state: Mapping[str, Any]) -> str:
@@ -142,7 +152,7 @@ def _check_either(first: str, second: str) -> Any:
 
 
 def _as_spelled(known: Object, found: Mapping[str, Any]) -> Object:
-    """Return the addresses as the configuration spells them: Proxmox shortens them and drops host bits."""
+    """Return the addresses as the configuration spells them, where they are the same ones."""
     return {
         name: known[name]
         for name in _ADDRESSES

@@ -66,7 +66,7 @@ def list_zone_fields(kind: str) -> Sequence[Field]:
 def zone_values(kind: str, found: Mapping[str, Any]) -> Object:
     """Return the attributes of a zone; what is in no set is an empty one."""
     fields = list_zone_fields(kind)
-    empty = {field.attribute: [] for field in fields if field.form is COMMA_SET}
+    empty: Object = {field.attribute: [] for field in fields if field.form is COMMA_SET}
     read = {name: value for name, value in values(fields, found).items() if value is not None}
     return {
         **{field.attribute: None for field in fields},
