@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.support.parity import Case
 
 from stackyard.clients import proxmox
@@ -185,17 +187,18 @@ SDN = tuple(
 
 
 async def _drift(api: proxmox.Client) -> None:
-    for name, node, changes in (
+    meddled: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("bond0", "pve1", {"type": "bond", "slaves": "eno2", "bond_mode": "balance-rr", "delete": "mtu"}),
         ("bond1", "pve2", {"type": "bond", "slaves": "eno3", "bond_mode": "802.3ad", "autostart": True}),
         ("vmbr11", "pve1", {"type": "bridge", "bridge_ports": "bond0", "cidr": "10.11.0.9/24"}),
         ("vmbr12", "pve2", {"type": "bridge", "bridge_vlan_aware": True, "bridge_vids": "2-5"}),
         ("eno1.30", "pve1", {"type": "vlan", "autostart": True, "comments": "by hand"}),
-    ):
+    )
+    for name, node, changes in meddled:
         # It is only written, and not reloaded.
         await api.put(f"/nodes/{node}/network/{name}", changes)
     root = "/cluster/sdn"
-    changed = {"protocol": "openfabric", "hello_interval": 9, "csnp_interval": 9}
+    changed: dict[str, Any] = {"protocol": "openfabric", "hello_interval": 9, "csnp_interval": 9}
     await api.put(f"{root}/fabrics/fabric/fabric", changed)
     await api.put(f"{root}/fabrics/node/fabric/pve1", {"protocol": "openfabric", "delete": ["interfaces"]})
     await api.put(f"{root}/controllers/control", {"delete": "fabric", "peers": "10.0.0.9"})
