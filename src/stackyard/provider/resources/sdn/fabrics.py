@@ -16,7 +16,7 @@ from stackyard.provider.schema import Rule
 from stackyard.provider.values import get_known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stackyard.provider.values import Object
 
@@ -143,7 +143,7 @@ def _parse_node_id(given: str) -> Object:
     return {"id": given, "fabric_id": fabric, "node_id": node}
 
 
-def _check_either(first: str, second: str) -> Any:
+def _check_either(first: str, second: str) -> Callable[[Object], Iterator[Problem]]:
     def check(config: Object) -> Iterator[Problem]:
         if config.get(first) is None and config.get(second) is None:
             yield Problem(path=(first,), detail=f"At least one of `{first}` and `{second}` is needed.")
