@@ -22,10 +22,7 @@ from stackyard.provider import facts, registry
 __all__ = ["engine"]
 
 # Kinds that older tests prove (`test_provider_parity.py` and others); the list only shrinks.
-OLDER = set(
-    "container download_file file haresource harule network_linux_bridge network_linux_vlan pool sdn_applier "
-    "sdn_subnet sdn_vnet sdn_zone_simple sdn_zone_vlan sdn_zone_vxlan vm".split()
-)
+OLDER = set("container download_file file haresource harule pool vm".split())
 CASES = [pytest.param(case, id=case.id) for case in find_cases()]
 
 

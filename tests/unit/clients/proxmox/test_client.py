@@ -61,6 +61,9 @@ def test_what_does_not_exist_is_an_error_of_its_own() -> None:
     async def scenario(_running: lab.Running, client: proxmox.Client) -> None:
         with pytest.raises(proxmox.MissingError, match=r"101\.conf' does not exist"):
             await client.get("/nodes/pve1/qemu/101/config")
+        # Proxmox calls this a parameter that is not valid.
+        with pytest.raises(proxmox.MissingError, match="iface: interface does not exist"):
+            await client.get("/nodes/pve1/network/vmbr99")
 
     in_lab(scenario)
 
