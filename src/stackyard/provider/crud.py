@@ -118,6 +118,7 @@ class Collection:
             sent={**params(shown, planned), **named},
             make=lambda: work.client.post(path, {self.key: planned[self.attribute], **whole}),
             look=lambda: self.find(work, planned),
+            glance=None if self.each else lambda: self._glance(work, planned),
         )
         state = await self._read_back(work, planned)
         if was_there:
@@ -163,16 +164,31 @@ class Collection:
         """Find an object in its list, which one call for all of them reads; None when it is not there."""
         if self.each:
             return await self._ask(work, state)
+        rows = await self._rows(work, state)
+        if rows == [] and self.filtered:
+            # An answer says that it is there and hidden from the list, or refuses to say anything.
+            return await self._ask(work, state)
+        return next((row for row in rows or () if row is not None), None)
+
+    async def _glance(self, work: Work, state: Object) -> list[Any] | None:
+        """Return whether one list, read for all that are about to be made, has an object."""
+        return await self._rows(work, state, despite_writes=True) or None
+
+    async def _rows(
+        self, work: Work, state: Object, *, despite_writes: bool = False
+    ) -> list[Mapping[str, Any] | None] | None:
+        """Return the rows of an object, None for one whose object is about to go; None without a list."""
         try:
-            listed = await work.client.get(self._list(state), dict(self.query), max_age_s=_LIST_AGE_S)
+            listed = await work.client.get(
+                self._list(state),
+                dict(self.query),
+                max_age_s=_LIST_AGE_S,
+                despite_writes=despite_writes,
+            )
         except proxmox.MissingError:
             # The object that has the list is gone.
             return None
-        rows = [self.current(row) for row in listed if self._is_row(state, row)]
-        if not rows and self.filtered:
-            # An answer says that it is there and hidden from the list, or refuses to say anything.
-            return await self._ask(work, state)
-        return next((row for row in rows if row is not None), None)
+        return [self.current(row) for row in listed if self._is_row(state, row)]
 
     async def _ask(self, work: Work, state: Object) -> Mapping[str, Any] | None:
         try:
