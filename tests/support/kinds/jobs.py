@@ -114,7 +114,7 @@ UPDATE = {
     "zstd                      = 2": "zstd = 4",
     'prune_backups             = { keep-last = "3", keep-daily = "7" }': 'prune_backups = { keep-all = "1" }',
     'fleecing                  = { enabled = true, storage = "local-lvm" }': "",
-    "performance               = { max_workers = 2, pbs_entries_max = 2000 }": "performance = { max_workers = 4 }",
+    "{ max_workers = 2, pbs_entries_max = 2000 }": "{ max_workers = 4 }",
     'notes_template            = "{{guestname}}"': "",
     'comment  = "first"': "",
     "disable  = true": "",

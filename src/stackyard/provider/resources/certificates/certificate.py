@@ -116,5 +116,9 @@ RESOURCE = Resource(
     update=_update,
     delete=_delete,
     identify=lambda given: {"id": f"{given}_certificate", "node_name": given},
-    rules={"certificate": Rule(same=_same_text), "certificate_chain": Rule(same=_same_text)},
+    rules={
+        "certificate": Rule(same=_same_text),
+        "certificate_chain": Rule(same=_same_text),
+        "node_name": Rule(replace=True),
+    },
 )
