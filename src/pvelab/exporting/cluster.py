@@ -52,7 +52,14 @@ async def export_seed(source: Source) -> dict[str, Any]:
     document["guests"] = await read_guests(source, guests)
     groups = await list_group_calls(source)
     document["ha_groups"] = bool(groups)
-    document["calls"] = [
+    document["calls"] = await _list_calls(source, online, guests, groups)
+    return {key: value for key, value in document.items() if value}
+
+
+async def _list_calls(
+    source: Source, online: list[str], guests: list[dict[str, Any]], groups: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    return [
         *await access_calls(source),
         *await pool_calls(source),
         *await list_base_calls(source),
@@ -62,4 +69,3 @@ async def export_seed(source: Source) -> dict[str, Any]:
         *await list_guest_calls(source),
         *await firewall_calls(source, online, guests),
     ]
-    return {key: value for key, value in document.items() if value}
