@@ -225,7 +225,7 @@ async def test_what_cannot_be_is_refused_by_name() -> None:
 
 
 def test_domains_keep_the_order_of_the_configuration() -> None:
-    written = [
+    written: list[dict[str, Any]] = [
         {"domain": "b.org", "plugin": "p", "alias": "x.org"},
         {"domain": "a.org", "plugin": None, "alias": "lost"},
     ]
