@@ -139,7 +139,7 @@ class Collection:
         unset = [name for name in unset if name not in sent]
         removed = unset if self.unset_as_array else ",".join(unset)
         await work.client.put(self.path_of(prior), {**sent, **self.named, "delete": removed or None})
-        return await self._finish(work, await self._read_back(work, {**planned, "id": prior["id"]}))
+        return await self._finish(work, await self._read_back(work, {**planned, "id": prior.get("id")}))
 
     async def delete(self, work: Work, state: Object) -> None:
         """Remove an object."""
