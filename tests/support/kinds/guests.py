@@ -39,6 +39,7 @@ resource "proxmox_virtual_environment_container" "small" {
     datastore_id = "local-lvm"
     size         = 1
   }
+  initialization { hostname = "small" }
   operating_system {
     template_file_id = "TEMPLATE"
     type             = "debian"
@@ -98,6 +99,7 @@ resource "proxmox_cloned_vm" "full" {
     virtio1 = { datastore_id = "local-lvm", size_gb = 1, backup = false, iothread = true }
   }
   delete                               = { network = ["net1"] }
+  started                              = false
   stop_on_destroy                      = true
   delete_unreferenced_disks_on_destroy = true
   timeouts                             = { create = "5m" }
@@ -139,6 +141,7 @@ UPDATE = {
     'id        = 4311': 'id        = 4311\n  name = "plain"\n  cpu = { cores = 2 }',
     'cpu         = { cores = 2, type = "host" }': "cpu = { cores = 4 }",
     "memory      = { size = 256, balloon = 128 }": "memory = { size = 512 }",
+    "started                              = false": "",
     "tag = 7, firewall = true": "tag = 8, firewall = false",
     "size_gb = 2, discard": "size_gb = 3, discard",
     "backup = false, iothread = true": "backup = true, iothread = true",
@@ -214,7 +217,7 @@ CASES = (
         remove=_remove,
         removed=(f"{LONG}vm.spare", f"{LONG}container.small", f"{LONG}vm2.plain", f"{LONG}cloned_vm.plain"),
         hidden=("/nodes",),
-        # For bpg, a source that nobody knows is another one.
-        bpg_replaces=("proxmox_cloned_vm.full",),
+        # For bpg, what nobody knows the beginning of begins with something else.
+        bpg_replaces=("proxmox_cloned_vm.full", f"{LONG}container.small"),
     ),
 )
