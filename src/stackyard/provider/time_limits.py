@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import StackyardError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 __all__ = ["TimeLimitError", "time_limit"]
 
@@ -36,8 +36,8 @@ class TimeLimitError(StackyardError):
 
 
 @contextlib.asynccontextmanager
-async def time_limit(seconds: float, *, what: str, setting: str) -> AsyncIterator[None]:
-    """Give a block so many seconds.
+async def time_limit(seconds: float, *, what: str, setting: str) -> AsyncIterator[Callable[[], None]]:
+    """Give a block so many seconds; it gets a function that makes them begin again.
 
     Args:
         seconds: How long it may take.
@@ -48,9 +48,13 @@ async def time_limit(seconds: float, *, what: str, setting: str) -> AsyncIterato
         TimeLimitError: It took longer, and was ended where it was.
     """
     limit = asyncio.timeout(seconds)
+
+    def restart() -> None:
+        limit.reschedule(asyncio.get_running_loop().time() + seconds)
+
     try:
         async with limit:
-            yield
+            yield restart
     except TimeoutError as err:
         if not limit.expired():
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.checks import at_least, between, matches
+from stackyard.provider.checks import at_least, between, matches, one_of
 from stackyard.provider.problems import Problem
 from stackyard.provider.resources.guests.rules import RULES as SHARED
 from stackyard.provider.resources.guests.rules import keys_match
@@ -20,6 +20,7 @@ __all__ = ["RULES", "validate"]
 
 _CARDS, _CARD_SLOTS = r"net\d+", "net0, net1, ..."
 _DISKS, _DISK_SLOTS = r"ide[0-3]|sata[0-5]|scsi\d+|virtio\d+", "ide0-3, sata0-5, scsi0, virtio0, ..."
+_MOST_MEMORY = 268435456
 _NOT_EMPTY = matches(r"(?s:.+)", "not be empty")
 
 
@@ -72,6 +73,10 @@ RULES = {
     "disk": Rule(check=keys_match(_DISKS, f"slots ({_DISK_SLOTS})")),
     "disk.file": Rule(check=_NOT_EMPTY),
     "disk.size_gb": Rule(check=between(1, 10240)),
+    "memory.balloon": Rule(check=between(0, _MOST_MEMORY)),
+    "memory.hugepages": Rule(check=one_of("2", "1024", "any")),
+    "memory.shares": Rule(check=between(0, 50000)),
+    "memory.size": Rule(check=between(64, _MOST_MEMORY)),
     "network": Rule(check=keys_match(_CARDS, f"slots ({_CARD_SLOTS})")),
     "network.mac_address": Rule(
         check=matches(r"(?i:[0-9a-f]{2}(:[0-9a-f]{2}){5})", "be a MAC address such as BC:24:11:00:00:01")

@@ -6,6 +6,7 @@ to go is named in `delete`.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackyard.provider.guests import Guest
@@ -47,10 +48,11 @@ _UNKNOWN_SOURCE = dict.fromkeys(
 async def _create(work: Work, planned: Object) -> Object:
     """Clone a VM, or finish the clone of an interrupted run, and change what the configuration names."""
     patience_s = timeout_s(planned, "create")
-    async with limit(planned, "create"):
+    async with limit(planned, "create") as restart:
         source = await _source_config(work, planned)
         check_disks(planned, source)
-        request = _request(work, planned, source)
+        # Others that are cloned before it do not take its time.
+        request = dataclasses.replace(_request(work, planned, source), on_turn=restart)
         made = await make_clone(work, {**planned, "vm_id": planned.get("id")}, request)
         try:
             state = {**planned, "id": made.guest.vm_id, "node_name": made.guest.node}

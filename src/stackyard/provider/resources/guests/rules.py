@@ -20,7 +20,6 @@ __all__ = ["RULES", "identify", "keys_match"]
 
 _CD_SLOTS = r"ide[0-3]|sata[0-5]|scsi([0-9]|[12][0-9]|30)"
 _FILE = re.compile(r"(?i:cdrom|none|[a-z\d\-_.]+:([a-z\d\-_]+/)?.+)")
-_MOST_MEMORY = 268435456
 
 
 def keys_match(pattern: str, expected: str) -> Callable[[Any], str | None]:
@@ -78,10 +77,6 @@ RULES = {
     "cpu.units": Rule(check=at_least(0)),
     "cpu.vcpus": Rule(check=between(1, 1024)),
     "id": Rule(replace=True, keep=True),
-    "memory.balloon": Rule(check=between(0, _MOST_MEMORY)),
-    "memory.hugepages": Rule(check=one_of("2", "1024", "any")),
-    "memory.shares": Rule(check=between(0, 50000)),
-    "memory.size": Rule(check=between(64, _MOST_MEMORY)),
     "purge_on_destroy": Rule(default=True),
     "rng.max_bytes": Rule(check=at_least(0)),
     "rng.period": Rule(check=at_least(0)),

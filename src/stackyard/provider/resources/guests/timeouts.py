@@ -9,6 +9,7 @@ from stackyard.provider.schema import Rule
 from stackyard.provider.time_limits import time_limit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from stackyard.provider.values import Object
@@ -25,7 +26,7 @@ def timeout_s(state: Object, operation: str) -> float:
     return _USUAL_S[operation] if text is None else duration_s(text)
 
 
-def limit(state: Object, operation: str) -> AbstractAsyncContextManager[None]:
+def limit(state: Object, operation: str) -> AbstractAsyncContextManager[Callable[[], None]]:
     """Give an operation the time that its VM has for it.
 
     Raises:

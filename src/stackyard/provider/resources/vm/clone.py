@@ -31,7 +31,7 @@ from stackyard.provider.resources.vm.params import clone_params, clone_unset
 from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
@@ -54,6 +54,7 @@ class CloneRequest:
         params: More parameters of the call.
         timeout_s: How long it may take.
         attempts: How often the call is sent, where locks or lost answers are in its way.
+        on_turn: Called when no other clone is in its way any more.
     """
 
     source: Guest
@@ -63,6 +64,7 @@ class CloneRequest:
     params: Mapping[str, Any]
     timeout_s: float
     attempts: int = ATTEMPTS
+    on_turn: Callable[[], None] = lambda: None
 
 
 async def make_clone(work: Work, planned: Object, request: CloneRequest) -> CreatedGuest:
@@ -98,6 +100,7 @@ async def make_clone(work: Work, planned: Object, request: CloneRequest) -> Crea
         attempts=request.attempts,
     )
     async with _queue(work, source.node, {request.storage} if request.storage else storages):
+        request.on_turn()
         return await make_once(work, planned, creation)
 
 
@@ -113,8 +116,14 @@ async def bring_to_target(made: CreatedGuest, request: CloneRequest) -> Guest:
     return moved
 
 
-async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
-    """Clone a VM and change the clone to what is planned."""
+async def clone_vm(work: Work, planned: Object, *, on_turn: Callable[[], None]) -> tuple[Guest, CreatedGuest]:
+    """Clone a VM and change the clone to what is planned.
+
+    Args:
+        work: The operation.
+        planned: What is to be.
+        on_turn: Called when no other clone is in its way any more.
+    """
     block = known_block(planned, "clone") or {}
     target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
     request = CloneRequest(
@@ -129,6 +138,7 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
         },
         timeout_s=timeout_s,
         attempts=max(ATTEMPTS, int(block.get("retries") or 1)),
+        on_turn=on_turn,
     )
     made = await make_clone(work, planned, request)
     guest = made.guest
