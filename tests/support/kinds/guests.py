@@ -138,7 +138,7 @@ UPDATE = {
     'vga = { type = "std", memory = 32 }': 'vga = { type = "virtio" }',
     'rng = { source = "/dev/urandom", max_bytes = 1024 }': "",
     "scsi5 = { file_id": "scsi6 = { file_id",
-    'id        = 4311': 'id        = 4311\n  name = "plain"\n  cpu = { cores = 2 }',
+    "id        = 4311": 'id        = 4311\n  name = "plain"\n  cpu = { cores = 2 }',
     'cpu         = { cores = 2, type = "host" }': "cpu = { cores = 4 }",
     "memory      = { size = 256, balloon = 128 }": "memory = { size = 512 }",
     "started                              = false": "",
@@ -204,7 +204,7 @@ CASES = (
             f"{LONG}vm2.plain": "pve2/4311",
             "proxmox_cloned_vm.full": "pve1/4320",
         },
-        # How a VM is removed is in no API; of a clone, an import is told nothing that its configuration names.
+        # How a VM is removed is in no API, and an import does not know what the configuration of a clone names.
         unread=("proxmox_vm.full", "proxmox_cloned_vm.full"),
         drift=_drift,
         drifted=(

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pvelab.faults.latency import Work
 from tests.support.lab import ROOMY
 from tests.support.provider_bench import Bench, Failed, bench
 from tests.support.provider_container import TEMPLATE, plant_templates_here
 from tests.support.web import served
 
+from pvelab.faults.latency import Work
 from stackyard import lab
 from stackyard.provider.durations import duration_s, is_duration
 from stackyard.provider.time_limits import TimeLimitError, time_limit
@@ -67,9 +67,8 @@ async def test_time_that_begins_again_is_not_over() -> None:
 
 async def test_a_timeout_of_somebody_else_is_not_ours() -> None:
     with pytest.raises(TimeoutError):
-        async with time_limit(5, what="It", setting="timeouts.create"):
-            async with asyncio.timeout(0.01):
-                await asyncio.sleep(1)
+        async with time_limit(5, what="It", setting="timeouts.create"), asyncio.timeout(0.01):
+            await asyncio.sleep(1)
     with pytest.raises(TimeLimitError, match=r"It did not end within 0.01 s \(`timeouts.create`\)"):
         async with time_limit(0.01, what="It", setting="timeouts.create"):
             await asyncio.sleep(1)

@@ -12,7 +12,7 @@ from stackyard.engine.changes import Action
 from stackyard.guard.subjects import is_guest
 from stackyard.inventory.facts import read_facts
 from stackyard.path.verify import GuestUp, verify_guest
-from stackyard.provider.resources.vm.power import duration_s
+from stackyard.provider.durations import duration_s
 from stackyard.state.guests import read_guests
 from stackyard.state.inside import EncryptedStateError
 

@@ -50,7 +50,7 @@ async def _create(work: Work, planned: Object) -> Object:
     patience_s = timeout_s(planned, "create")
     async with limit(planned, "create") as restart:
         source = await _source_config(work, planned)
-        check_disks(planned, source)
+        await check_disks(work, planned, source)
         # Others that are cloned before it do not take its time.
         request = dataclasses.replace(_request(work, planned, source), on_turn=restart)
         made = await make_clone(work, {**planned, "vm_id": planned.get("id")}, request)

@@ -24,11 +24,13 @@ from stackyard.provider.resources.guests.hardware import (
 )
 from stackyard.provider.resources.guests.spelling import keep_spelling
 from stackyard.provider.resources.vm.clone import move_disk
+from stackyard.provider.resources.vm.images import require_larger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.provider.guests import Guest
+    from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
 __all__ = ["apply_managed", "check_disks", "read_managed"]
@@ -36,15 +38,17 @@ __all__ = ["apply_managed", "check_disks", "read_managed"]
 _OWN = ("name", "description", "tags")
 
 
-def check_disks(planned: Object, config: Mapping[str, Any]) -> None:
+async def check_disks(work: Work, planned: Object, config: Mapping[str, Any]) -> None:
     """Make sure that the disks of a plan can be had, before anything is changed.
 
     Args:
+        work: The operation.
         planned: What is to be.
         config: The configuration of the VM, or of the one that it is cloned from.
 
     Raises:
-        AttributeValueError: A disk would have to become smaller, or nothing says where a new one is made.
+        AttributeValueError: A disk would have to become smaller, or be smaller than its image, or nothing
+            says where a new one is made.
     """
     for slot, disk in _disks(planned).items():
         if slot not in config:
@@ -56,6 +60,12 @@ def check_disks(planned: Object, config: Mapping[str, Any]) -> None:
                 f"Disk {slot} has {has} GiB, and a disk cannot be made smaller: {size} is too small.",
                 ("disk",),
             )
+    begun = [
+        {"interface": slot, "import_from": disk.get("import_from"), "size": disk.get("size_gb")}
+        for slot, disk in _disks(planned).items()
+        if slot not in config
+    ]
+    await require_larger(work, str(planned["node_name"]), begun)
 
 
 async def apply_managed(
@@ -70,7 +80,7 @@ async def apply_managed(
         timeout_s: How long each step may take.
     """
     config = await guest.config()
-    check_disks(planned, config)
+    await check_disks(guest.work, planned, config)
     config = await _move_disks(guest, planned, config, timeout_s)
     made = {slot: new_disk_text(slot, disk) for slot, disk in _disks(planned).items() if slot not in config}
     wanted = {**_params(planned, config), **made}
