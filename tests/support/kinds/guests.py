@@ -204,7 +204,7 @@ CASES = (
             f"{LONG}vm2.plain": "pve2/4311",
             "proxmox_cloned_vm.full": "pve1/4320",
         },
-        # How a VM is removed is in no API, and an import does not know what the configuration of a clone names.
+        # How a VM is removed is in no API, and an import is not told what the code of a clone names.
         unread=("proxmox_vm.full", "proxmox_cloned_vm.full"),
         drift=_drift,
         drifted=(

@@ -29,7 +29,7 @@ def config_of(running: lab.Running, vm_id: int = 300) -> dict[str, Any]:
     return dict(running.world.guests.all()[str(vm_id)]["config"])
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "name": ({"name": "no_underscore"}, "`name` must be a valid host name"),
     "slot": ({"cdrom": {"virtio0": {}}}, "'virtio0' is none"),
     "disc": ({"cdrom": {"ide2": {"file_id": "disc"}}}, "`cdrom.file_id` must be `cdrom`, `none` or a file"),

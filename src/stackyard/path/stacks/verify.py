@@ -73,8 +73,7 @@ def _guests_of(data: bytes | None) -> Iterator[tuple[str, Guest]]:
     except EncryptedStateError:
         return
     for guest in found:
-        values = guest.attributes
-        if guest.is_reliable and values.get("started") is not False and not values.get("template"):
+        if guest.is_reliable and guest.should_run:
             yield guest.address, _as_model(guest)
 
 

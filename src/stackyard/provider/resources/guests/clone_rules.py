@@ -48,8 +48,9 @@ def validate(config: Object) -> Iterator[Problem]:
         slots = gone.get(name)
         for place in places:
             kept = config.get(place)
-            for slot in slots if isinstance(slots, list) and isinstance(kept, dict) else ():
-                if slot in kept:
+            kept_slots: dict[str, Any] = kept if isinstance(kept, dict) else {}
+            for slot in slots if isinstance(slots, list) else ():
+                if slot in kept_slots:
                     yield Problem(
                         path=("delete", name),
                         detail=f"`delete.{name}` names {slot}, which `{place}` sets. Take it out of one.",

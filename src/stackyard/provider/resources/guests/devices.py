@@ -162,7 +162,7 @@ def is_same(key: str, there: Any, wanted: Any) -> bool:
         return False
     if key == "tags":
         return sorted(str(there).split(";")) == sorted(str(wanted).split(";"))
-    return _plain(key, there) == _plain(key, wanted)
+    return bool(_plain(key, there) == _plain(key, wanted))
 
 
 def _plain(key: str, value: Any) -> Any:
