@@ -22,7 +22,7 @@ from stackyard.provider import facts, registry
 __all__ = ["engine"]
 
 # Kinds that older tests prove (`test_provider_parity.py` and others); the list only shrinks.
-OLDER = set("container download_file file pool vm".split())
+OLDER = set("download_file file pool".split())
 CASES = [pytest.param(case, id=case.id) for case in find_cases()]
 
 
