@@ -99,6 +99,40 @@ def test_a_vm_is_added_reviewed_merged_and_applied_and_leaves_only_when_it_is_na
     assert set(house.guests()) == {301, 302, 310, 410}
 
 
+_FRAMEWORK = """
+resource "proxmox_vm" "template" {
+  node_name = "pve1"
+  id        = 320
+  name      = "template"
+}
+resource "proxmox_cloned_vm" "copy" {
+  node_name       = "pve1"
+  id              = 321
+  name            = "copy"
+  stop_on_destroy = true
+  clone           = { source_vm_id = proxmox_vm.template.id }
+}
+"""
+
+
+def test_vms_of_the_framework_are_guests_like_any_other(house: House) -> None:
+    repo, code = house.repo, house.folder(A) / "framework.tf"
+    code.write_text(_FRAMEWORK)
+    repo.commit("two more")
+    applied = repo.json("apply", f"stack:{A}")
+    # Whether the first one runs, its code does not say: nobody waits for it.
+    assert {one["vm_id"] for one in applied["guests"]} == {301, 302, 310, 321}
+    assert {320, 321} <= house.guests().keys()
+    assert repo.actions(f"stack:{A}") == {}
+    code.unlink()
+    repo.commit("none of them")
+    refused = repo.json("apply", f"stack:{A}", status=1)["error"]
+    assert "--allow-destroy copy" in refused["remedy"]
+    assert "VM copy (321 on pve1)" in json.dumps(refused)
+    repo.json("apply", f"stack:{A}", "--allow-destroy", "copy", "--allow-destroy", "template")
+    assert house.guests().keys() & {320, 321} == set()
+
+
 def test_a_password_is_changed_in_the_vaulted_file_and_shown_nowhere(house: House) -> None:
     repo = house.repo
     # Neither provider compares the password of a user account: Proxmox shows it to nobody.

@@ -39,6 +39,7 @@ class Case:
         id: The name of the case.
         kinds: The kinds that it proves, by the names in the facts.
         sources: The data sources that it proves; the text has outputs of their values.
+        prepare: Puts into the lab what was there before anything is applied.
         text: The configuration.
         update: Parts of it and what takes their place, all of it a change in place.
         updated: The addresses that this changes.
@@ -55,11 +56,14 @@ class Case:
         nothing: Why a column of the table has nothing to prove for a kind, by `KIND COLUMN`.
         bpg_cannot: What bpg itself answers when it is given `update`, `replace` or `import ADDRESS`, in parts
             that follow each other in its output. It does not take part in that then.
+        lab: How the lab is started, where it is to be another one: fields of `pvelab.Options`.
+        bpg_replaces: The addresses that bpg imports, and then plans to replace.
     """
 
     id: str
     kinds: Sequence[str]
     sources: Sequence[str] = ()
+    prepare: Callable[[lab.Running], None] | None = None
     text: str
     update: Changes = field(default_factory=dict)
     updated: Sequence[str] = ()
@@ -75,6 +79,8 @@ class Case:
     secret: str = ""
     nothing: Mapping[str, str] = field(default_factory=dict)
     bpg_cannot: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lab: Mapping[str, Any] = field(default_factory=dict)
+    bpg_replaces: Sequence[str] = ()
 
     def proves(self, kind: str, column: str) -> bool:
         """Tell whether a column of the table is checked for a kind."""
@@ -121,6 +127,7 @@ def joined(name: str, *cases: Case) -> Case:
         hidden=cases[0].hidden,
         nothing=merged("nothing"),
         bpg_cannot=merged("bpg_cannot"),
+        lab=merged("lab"),
     )
 
 
@@ -266,7 +273,10 @@ async def _imports_with_bpg(case: Case, stack: Stack) -> None:
         _assert_in_order(refusal, said)
     stack.write(case.text + _import_blocks(taken))
     planned = await stack.plan(status=2, bpg=True)
-    assert f"{len(taken)} to import, {len(refusals)} to add" in planned, planned
+    for address in case.bpg_replaces:
+        assert f"{address} must be replaced" in planned, planned
+    added = len(refusals) + len(case.bpg_replaces)
+    assert f"{len(taken)} to import, {added} to add" in planned, planned
     state.write_bytes(kept)
 
 
@@ -290,4 +300,6 @@ CHECKS: Mapping[str, Check] = {
 
 async def check(name: str, case: Case, stack: Stack, running: lab.Running) -> None:
     """Run one check of a case."""
+    if case.prepare is not None:
+        case.prepare(running)
     await CHECKS[name](case, stack, running)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.render.names import key_of
-from stackyard.render.references import short_type
+from stackyard.render.references import guest_kind
 
 if TYPE_CHECKING:
     from stackyard.state import StateService
 
 __all__ = ["list_state_guests"]
-
-_GUEST_TYPES = ("vm", "container")
 
 
 def list_state_guests(service: StateService, kind: str, name: str, node: str | None = None) -> list[str]:
@@ -35,6 +33,6 @@ def list_state_guests(service: StateService, kind: str, name: str, node: str | N
         content = service.contents.read(head.name) if is_meant and head.tombstone is None else None
         if content is not None:
             resources = parse_json(content.body.data).get("resources", ())
-            guests = [one for one in resources if short_type(one.get("type", "")) in _GUEST_TYPES]
+            guests = [one for one in resources if guest_kind(one.get("type", ""))]
             found += [key_of(one["name"]) for one in guests if one.get("instances")]
     return found

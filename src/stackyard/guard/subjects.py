@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.render.names import DATA_FIELDS
-from stackyard.render.references import short_type
+from stackyard.render.references import guest_kind, short_type, vm_id_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,8 @@ __all__ = [
 # What users call the resources that stackyard renders, the older names of the provider included.
 KINDS = {
     "vm": "VM",
+    "vm2": "VM",
+    "cloned_vm": "VM",
     "container": "container",
     "pool": "pool",
     "download_file": "file",
@@ -69,7 +71,7 @@ def describe(change: Change) -> str:
 
 def is_guest(change: Change) -> bool:
     """Return whether a change is about a guest."""
-    return is_proxmox(change) and short_kind(change) in ("vm", "container")
+    return bool(guest_kind(change.kind))
 
 
 def name_of(change: Change) -> str:
@@ -91,7 +93,7 @@ def is_proxmox(change: Change) -> bool:
 def name_in(kind: str, values: Mapping[str, Any]) -> str:
     """Return what a resource is called, from its type and values; empty where they do not say."""
     found: Any = None
-    if kind == "vm":
+    if kind in ("vm", "vm2", "cloned_vm"):
         found = values.get("name")
     elif kind == "container":
         found = (_first(values.get("initialization")) or {}).get("hostname")
@@ -164,8 +166,7 @@ def node_of(change: Change) -> str | None:
 def vm_id_of(change: Change) -> int | None:
     """Return the vm id of a guest, as far as it is known."""
     for values in (change.before, change.after):
-        found = (values or {}).get("vm_id")
-        if isinstance(found, int) and not isinstance(found, bool):
+        if (found := vm_id_in(values or {})) is not None:
             return found
     return None
 

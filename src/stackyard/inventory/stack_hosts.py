@@ -170,7 +170,7 @@ class _Collector:
         self._addresses[name] = guest.address
         if not self._is_name(name, guest.address):
             return
-        if not addresses and values.get("started") is not False:
+        if not addresses and guest.should_run and guest.tells_addresses:
             self._unreachable[name] = f"{name} ({guest.vm_id} on {guest.node}) has no address."
         host: dict[str, Any] = {"proxmox_vmid": guest.vm_id, "proxmox_node": guest.node}
         if addresses:

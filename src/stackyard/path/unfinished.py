@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox import quote
 from stackyard.guard.cluster import OWNER_TAG
-from stackyard.render.references import CONTAINER, VM
+from stackyard.render.references import guest_kind
 from stackyard.state.guests import guests_of_state, list_indexed_vm_ids
 from stackyard.state.managed import read_managed
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_unfinished", "sweep_unfinished"]
 
-_KINDS = {VM: "qemu", CONTAINER: "lxc"}
+_KINDS = {"vm": "qemu", "container": "lxc"}
 _TASK_S = 600.0
 # A guest that is still being created carries no mark yet, and no one else can have it.
 _MAKING = ("create", "clone")
@@ -49,7 +49,7 @@ async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple
     others = {vm_id for held in managed.holdings.values() for vm_id in list_indexed_vm_ids(held)}
     gone: list[str] = []
     for entry in journal.entries:
-        kind = _KINDS.get(entry.subject.type_name)
+        kind = _KINDS.get(guest_kind(entry.subject.type_name))
         # What another state has was created by another run, whatever it is called.
         if kind is None or entry.vm_id in known or entry.vm_id in others or not is_meant(entry):
             continue

@@ -16,6 +16,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox import quote
 from stackyard.guard.subjects import KINDS, name_in, short_type
+from stackyard.render.references import guest_kind, vm_id_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -102,15 +103,14 @@ def _to_look(known: KnownState, missing: Iterable[Instance]) -> Iterator[Instanc
 
 
 def _vm_id(instance: Instance) -> int | None:
-    vm_id = instance.attributes.get("vm_id")
-    return vm_id if isinstance(vm_id, int) else None
+    return vm_id_in(instance.attributes)
 
 
 def _look_of(instance: Instance) -> _RequiredRight | None:
     """Return what shows a resource; None where a refusal is an error and never an empty list."""
     kind, values = short_type(instance.type), instance.attributes
-    if kind in ("vm", "container"):
-        return _RequiredRight(path=f"/vms/{values['vm_id']}", privileges=("VM.Audit",))
+    if guest_kind(instance.type):
+        return _RequiredRight(path=f"/vms/{vm_id_in(values)}", privileges=("VM.Audit",))
     if kind == "pool":
         return _RequiredRight(path=f"/pool/{values.get('pool_id')}", privileges=("Pool.Audit",))
     if kind in ("file", "download_file"):
@@ -154,8 +154,8 @@ def _describe(instance: Instance) -> str:
     kind, values = short_type(instance.type), instance.attributes
     name = name_in(kind, values) or instance.address.rpartition(".")[2]
     about = f"{KINDS.get(kind, instance.type)} {name}"
-    facts = [str(values[key]) for key in ("vm_id", "node_name") if values.get(key) is not None]
-    return f"{about} ({' on '.join(facts)})" if kind in ("vm", "container") and facts else about
+    facts = [str(fact) for fact in (vm_id_in(values), values.get("node_name")) if fact is not None]
+    return f"{about} ({' on '.join(facts)})" if guest_kind(instance.type) and facts else about
 
 
 async def _ask_nodes(

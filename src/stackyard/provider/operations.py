@@ -134,7 +134,8 @@ class Operations:
 
     def _report_failure(self, values: Object, result: Result) -> None:
         """Tell why a guest failed at once: the engine tells its errors when it has ended."""
-        vm_id = values.get("vm_id")
+        # A guest of the framework has its number as its id; of anything else the id is a text.
+        vm_id = values.get("vm_id", values.get("id"))
         problem = next((one for one in result.problems if one.is_error), None)
         if problem is not None and isinstance(vm_id, int):
             self._session.waits.report_failure(vm_id, problem.detail.partition("\n")[0])

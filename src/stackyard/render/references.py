@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Container, DeclaredFile, Download, Snippet
 from stackyard.desired.check import list_used_files
@@ -12,6 +12,8 @@ from stackyard.render.names import DATA_FIELDS, address, label
 from stackyard.render.terms import Expression, expression
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.desired import Bridge, Desired, File, Guest, Subnet, Vlan, Zone
     from stackyard.desired.files import AnyFile
 
@@ -31,9 +33,11 @@ __all__ = [
     "address_of",
     "address_of_file",
     "data_addresses",
+    "guest_kind",
     "interface_label",
     "short_type",
     "subnet_label",
+    "vm_id_in",
     "zone_type",
 ]
 
@@ -49,6 +53,8 @@ SUBNET = "proxmox_sdn_subnet"
 HA_RESOURCE = "proxmox_haresource"
 HA_RULE = "proxmox_harule"
 APPLIER = "proxmox_sdn_applier.sdn"
+# What guests are, of all types; `vm2` and `cloned_vm` are VMs that bpg describes with its framework.
+_GUESTS = {"vm": "vm", "vm2": "vm", "cloned_vm": "vm", "container": "container"}
 # The names of types are older and newer ones of the provider.
 _PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
 
@@ -59,6 +65,22 @@ def short_type(name: str) -> str:
         if name.startswith(prefix):
             return name.removeprefix(prefix)
     return name
+
+
+def guest_kind(name: str) -> str:
+    """Return what the resources of a type are: `vm`, `container`, or empty where they are no guests."""
+    short = short_type(name)
+    return _GUESTS.get(short, "") if short != name else ""
+
+
+def vm_id_in(values: Mapping[str, Any]) -> int | None:
+    """Return the vm id of a guest from its attributes; some types have it as their `id`."""
+    for value in (values.get("vm_id"), values.get("id")):
+        if isinstance(value, str) and value.isdecimal():
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
 
 
 @dataclass(frozen=True, slots=True)

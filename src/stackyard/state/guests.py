@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import LARGE
-from stackyard.render.references import short_type
+from stackyard.render.references import guest_kind, vm_id_in
 from stackyard.state.inside import EncryptedStateError, read_instances
 from stackyard.state.refusals import StateDeletedError
 
@@ -31,8 +31,6 @@ __all__ = [
     "list_indexed_vm_ids",
     "read_guests",
 ]
-
-_TYPES = ("vm", "container")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +53,21 @@ class StateGuest:
     is_reliable: bool = True
     attributes: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def tells_addresses(self) -> bool:
+        """Whether its resource has the addresses that it is reached by; VMs of bpg's framework have not."""
+        return "vm_id" in self.attributes
+
+    @property
+    def should_run(self) -> bool:
+        """Whether the state says that it runs. A VM without the attribute `started` is nobody's to start."""
+        runs = self.attributes.get("started", self.tells_addresses) is not False
+        return runs and not self.attributes.get("template")
+
 
 def is_guest_type(name: str) -> bool:
     """Return whether resources of a type are guests, the older names of the provider included."""
-    return short_type(name) in _TYPES
+    return bool(guest_kind(name))
 
 
 def guests_of(instances: Iterable[Instance]) -> Iterator[StateGuest]:
@@ -67,8 +76,8 @@ def guests_of(instances: Iterable[Instance]) -> Iterator[StateGuest]:
         if one.mode == "managed" and is_guest_type(one.type):
             yield StateGuest(
                 address=one.address,
-                kind=short_type(one.type),
-                vm_id=_vm_id(one.attributes.get("vm_id")),
+                kind=guest_kind(one.type),
+                vm_id=vm_id_in(one.attributes),
                 node=str(one.attributes.get("node_name") or ""),
                 is_reliable=not one.is_tainted and not one.is_deposed,
                 attributes=one.attributes,
@@ -114,9 +123,3 @@ def list_indexed_vm_ids(held: Iterable[Holding], nodes: Collection[str] | None =
         for kind, node, identity in held
         if is_guest_type(kind) and identity.isdecimal() and (nodes is None or node in nodes)
     }
-
-
-def _vm_id(value: Any) -> int | None:
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

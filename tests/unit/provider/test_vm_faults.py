@@ -28,6 +28,28 @@ CLONED: dict[str, Any] = {
     "disk": [{"interface": "scsi0", "size": 3, "datastore_id": "local-lvm"}],
     "cpu": [{"cores": 2}],
 }
+# The same with bpg's framework: everything in the configuration is managed, or only what it names.
+NEW: dict[str, Any] = {
+    "node_name": "pve1",
+    "name": "web",
+    "cpu": {"cores": 2},
+    "cdrom": {"ide2": {}},
+    "tags": ["a"],
+}
+COPY: dict[str, Any] = {
+    "node_name": "pve2",
+    "name": "copy",
+    "clone": {"source_vm_id": 900, "source_node_name": "pve1"},
+    "disk": {"scsi0": {"size_gb": 3}, "scsi1": {"datastore_id": "local-lvm", "size_gb": 1}},
+    "network": {"net0": {"bridge": "vmbr0", "tag": 7}},
+    "stop_on_destroy": True,
+}
+KINDS = {
+    "made": (VM, MADE),
+    "cloned": (VM, CLONED),
+    "framework-made": ("proxmox_vm", NEW),
+    "framework-cloned": ("proxmox_cloned_vm", COPY),
+}
 FAULTS: list[dict[str, Any]] = [
     {"kind": "drop", "when": "before"},
     {"kind": "drop", "when": "after"},
@@ -52,24 +74,25 @@ SWEPT = [
 ]
 
 
-async def settle(running: lab.Running, journal: Path, fault: dict[str, Any], config: dict[str, Any]) -> int:
+async def settle(running: lab.Running, journal: Path, fault: dict[str, Any], which: str) -> int:
     """Make a VM with a fault, then again in another process; return how often it struck."""
+    kind, config = KINDS[which]
     before = set(running.world.guests.all())
     async with bench(running, journal) as it:
         name = running.add_fault(**fault)
         with contextlib.suppress(Failed):
-            await it.apply(VM, **config)
+            await it.apply(kind, **config)
         _, _, strikes = running.world.faults.rules()[name]
         running.remove_fault(name)
         states, tainted = it.states, it.tainted
     async with bench(running, journal) as it:
         it.states, it.tainted = states, tainted
-        await it.apply(VM, **config)
-        assert await it.is_settled(VM, **config)
+        await it.apply(kind, **config)
+        assert await it.is_settled(kind, **config)
         made = set(running.world.guests.all()) - before
         assert len(made) == 1
         assert it.session.journal.entries == ()
-        await it.remove(VM)
+        await it.remove(kind)
     assert set(running.world.guests.all()) == before
     assert problems_in(running.world) == []
     return int(strikes)
@@ -92,13 +115,13 @@ async def template(running: lab.Running) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("fault", SWEPT)
-@pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
+@pytest.mark.parametrize("which", KINDS)
 async def test_the_next_apply_ends_well_with_one_vm(
-    config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
+    which: str, fault: dict[str, Any], tmp_path: Path
 ) -> None:
     async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
         for nth in range(1, MOST_CALLS):
-            if not await settle(running, tmp_path, fault | {"nth": nth}, config):
+            if not await settle(running, tmp_path, fault | {"nth": nth}, which):
                 break
         assert 5 < nth < MOST_CALLS
 
@@ -108,11 +131,11 @@ async def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: 
     fault = {"kind": "task", "task": task, "step": step, "text": "no luck", "times": 1}
 
     async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
-        assert await settle(running, tmp_path, fault, CLONED if task == "qmclone" else MADE) == 1
+        assert await settle(running, tmp_path, fault, "cloned" if task == "qmclone" else "made") == 1
 
 
-@pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
-async def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", KINDS)
+async def test_while_nothing_can_be_read_nothing_is_forgotten(which: str, tmp_path: Path) -> None:
     """The call that makes it is answered, and then every read fails for the rest of the run."""
     fault = {
         "kind": "answer",
@@ -123,7 +146,7 @@ async def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, 
     }
 
     async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
-        assert await settle(running, tmp_path, fault, config) > 0
+        assert await settle(running, tmp_path, fault, which) > 0
 
 
 CHANGED: dict[str, Any] = {

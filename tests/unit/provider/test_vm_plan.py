@@ -10,8 +10,8 @@ import pytest
 from tests.support.provider_bench import Bench, Failed, bench
 
 from stackyard import lab
+from stackyard.provider.durations import duration_s
 from stackyard.provider.resources.vm.disks import render_changed
-from stackyard.provider.resources.vm.power import duration_s
 from stackyard.provider.values import UNKNOWN
 
 VM = "proxmox_virtual_environment_vm"

@@ -39,7 +39,8 @@ EVERYTHING = state(
     row("web", instance(100), instance(101, deposed="1a2b3c4d")),
     row("half", instance(102, status="tainted")),
     row("box", instance(103, "pve2"), kind=CONTAINER),
-    row("newer", instance(104), kind="proxmox_vm"),
+    row("newer", {"attributes": {"id": 104, "node_name": "pve1"}}, kind="proxmox_vm"),
+    row("copy", {"attributes": {"id": 109, "node_name": "pve1"}}, kind="proxmox_cloned_vm"),
     row("unknown", instance(None)),
     row("looked_up", instance(105), mode="data"),
     row("pool", {"attributes": {"id": "106", "pool_id": "106"}}, kind="proxmox_virtual_environment_pool"),
@@ -55,6 +56,7 @@ def test_every_guest_that_exists_is_read_with_whether_it_can_be_relied_on() -> N
         f"{VM}.half": (102, "vm", False),
         f"{CONTAINER}.box": (103, "container", True),
         "proxmox_vm.newer": (104, "vm", True),
+        "proxmox_cloned_vm.copy": (109, "vm", True),
         f"{VM}.unknown": (None, "vm", True),
         f'{VM}.each["a"]': (107, "vm", True),
         f'{VM}.each["b"]': (108, "vm", True),
@@ -72,10 +74,28 @@ def test_the_index_has_the_same_guests_as_the_content() -> None:
 def test_a_plan_knows_tainted_guests_and_an_inventory_names_only_whole_ones() -> None:
     service = StateService(MemoryObjects())
     service.contents.write("one", EVERYTHING, ME)
-    assert read_known_state(service, "one").vm_ids == {100, 102, 103, 104, 107, 108}
-    assert {fact.vm_id for fact in read_facts(EVERYTHING).values()} == {100, 103, 104, 0, 107, 108}
+    assert read_known_state(service, "one").vm_ids == {100, 102, 103, 104, 107, 108, 109}
+    assert {fact.vm_id for fact in read_facts(EVERYTHING).values()} == {100, 103, 104, 0, 107, 108, 109}
     assert {guest.vm_id for guest in guests_of_state(service, "one")} >= {101, 102}
     assert guests_of_state(service, "never-written") == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "should_run"),
+    [
+        ({"vm_id": 100}, True),
+        ({"vm_id": 100, "started": False}, False),
+        ({"vm_id": 100, "started": True, "template": True}, False),
+        ({"id": 100, "started": True}, True),
+        ({"id": 100, "started": False}, False),
+        ({"id": 100}, False),
+    ],
+)
+def test_a_guest_should_run_unless_its_state_says_otherwise_or_nothing(
+    values: dict[str, Any], should_run: bool
+) -> None:
+    (guest,) = read_guests(state(row("one", {"attributes": values})))
+    assert guest.should_run is should_run
 
 
 def test_an_encrypted_state_has_guests_that_cannot_be_told() -> None:

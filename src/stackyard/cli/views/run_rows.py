@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.render.names import key_of, label
-from stackyard.render.references import short_type
+from stackyard.render.references import guest_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Row", "RowStatus", "RunRows"]
 
-_GUESTS = ("vm", "container")
 _UNDER_WAY = {"create": "creating", "update": "changing", "delete": "destroying", "replace": "replacing"}
 _DONE = {"create": "created", "update": "changed", "delete": "destroyed"}
 # Other words for the phases of a guest, which are the first words of the names of its steps.
@@ -216,7 +215,7 @@ class RunRows:
         """Return the row of a resource, a new one where there is none."""
         if address not in self._rows:
             kind, _, name = address.rpartition(".")
-            row = Row(name=key_of(name), is_guest=short_type(kind) in _GUESTS)
+            row = Row(name=key_of(name), is_guest=bool(guest_kind(kind)))
             self._rows[address] = row
             if row.is_guest:
                 self._guests[name] = address

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["OtherGuest", "OtherState", "OtherStateError", "parse_other_state", "read_other_state"]
 
 # The types of bpg/proxmox under all of their names, and those of Telmate/proxmox.
-_KINDS = {"vm": "vm", "vm2": "vm", "container": "container", "vm_qemu": "vm", "lxc": "container"}
+_KINDS = {
+    **dict.fromkeys(("vm", "vm2", "cloned_vm", "vm_qemu"), "vm"),
+    **dict.fromkeys(("container", "lxc"), "container"),
+}
 _HIGHEST_SERIAL = 10**17
 # An id as Telmate/proxmox writes it: NODE/qemu/100.
 _JOINED_ID = re.compile(r"([^/]+)/(?:qemu|lxc)/(\d+)")

@@ -13,6 +13,7 @@ from stackyard.base import events
 from stackyard.base.errors import InvalidInputError
 from stackyard.engine import tofu
 from stackyard.engine.changes import Changes, read_changes
+from stackyard.engine.failures import TofuError
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.plan_place import open_plan_place
 from stackyard.engine.statefile import read_snapshot
@@ -21,7 +22,7 @@ from stackyard.guard import Verdict, inspect
 from stackyard.path.planfile import Binding, PlanFile, is_encrypted, open_encrypted
 from stackyard.path.run import EmptyInputError
 from stackyard.path.stacks.inputs import list_texts
-from stackyard.path.stacks.visibility import require_visible_stack
+from stackyard.path.stacks.visibility import explain_refused_plan, require_visible_stack
 from stackyard.state.inside import EncryptedStateError, read_view
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
         with events.step(run.emit, f"plan {target}", f"Planning {target}"):
             if run.served is not None:
                 run.served.begin()
-            ended = await tofu.plan(workdir, path, options=options, emit=run.emit)
+            async with _explaining(run, data):
+                ended = await tofu.plan(workdir, path, options=options, emit=run.emit)
             is_empty = ended.outcome is tofu.PlanOutcome.NO_CHANGES and not plan_request.unchanged
             document = None if is_empty else await _read_plan(run, workdir, path)
         run = _with_former_secrets(run, data)
@@ -108,6 +110,16 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
             binding=make_stack_binding(run, plan_request.mode, data),
             notes=run.resolved.arguments.notes,
         )
+
+
+@contextlib.asynccontextmanager
+async def _explaining(run: StackRun, data: bytes | None) -> AsyncIterator[None]:
+    """Say why a plan failed, where the engine says only that a call was refused."""
+    try:
+        yield
+    except TofuError as err:
+        await explain_refused_plan(run, data, err)
+        raise
 
 
 @contextlib.asynccontextmanager

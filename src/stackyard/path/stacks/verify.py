@@ -12,7 +12,7 @@ from stackyard.engine.changes import Action
 from stackyard.guard.subjects import is_guest
 from stackyard.inventory.facts import read_facts
 from stackyard.path.verify import GuestUp, verify_guest
-from stackyard.provider.resources.vm.power import duration_s
+from stackyard.provider.durations import duration_s
 from stackyard.state.guests import read_guests
 from stackyard.state.inside import EncryptedStateError
 
@@ -73,8 +73,7 @@ def _guests_of(data: bytes | None) -> Iterator[tuple[str, Guest]]:
     except EncryptedStateError:
         return
     for guest in found:
-        values = guest.attributes
-        if guest.is_reliable and values.get("started") is not False and not values.get("template"):
+        if guest.is_reliable and guest.should_run:
             yield guest.address, _as_model(guest)
 
 

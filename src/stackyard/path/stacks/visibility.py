@@ -1,14 +1,17 @@
 """Not visible is not gone, for stacks: what a plan takes for gone must be shown to be gone.
 
 Which cluster a stack works on, only its provider knows, once the engine has told it. So the engine plans
-first, which changes nothing, and what it has not found is looked for after that.
+first, which changes nothing, and what it has not found is looked for after that. A plan that failed because
+Proxmox refused a read is explained in the same way.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stackyard.clients import proxmox
 from stackyard.engine.changes import Action
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard.subjects import short_type
@@ -20,9 +23,26 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from stackyard.engine.changes import Changes
+    from stackyard.engine.failures import TofuError
     from stackyard.path.stacks.run import StackRun
 
-__all__ = ["require_visible_stack"]
+__all__ = ["explain_refused_plan", "require_visible_stack"]
+
+# How Proxmox refuses what a token has no privilege for.
+_REFUSED = "Permission check failed"
+
+
+async def explain_refused_plan(run: StackRun, data: bytes | None, error: TofuError) -> None:
+    """Look whether a plan failed because the token may not see what the state has; return if it did not.
+
+    Raises:
+        NotVisibleError: It did; with every finding.
+    """
+    if not any(_REFUSED in finding.detail for finding in error.findings):
+        return
+    # Whatever keeps us from looking says less than the engine did.
+    with contextlib.suppress(proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError):
+        await _require(run, data, None)
 
 
 async def require_visible_stack(run: StackRun, data: bytes | None, changes: Changes, mode: PlanMode) -> None:
@@ -41,11 +61,15 @@ async def require_visible_stack(run: StackRun, data: bytes | None, changes: Chan
         NotVisibleError: The token may not look, or a node does not answer; with every finding.
         ProxmoxError: The cluster does not answer.
     """
+    await _require(run, data, None if mode is PlanMode.DESTROY else _missing(changes))
+
+
+async def _require(run: StackRun, data: bytes | None, missing: AbstractSet[str] | None) -> None:
+    """Look for the objects at some addresses of a state, or for all of them."""
     client = None if run.served is None else run.served.client()
     if client is None:
         return
     known = known_state_of(data)
-    missing = None if mode is PlanMode.DESTROY else _missing(changes)
     instances = {
         address: one
         for address, one in known.instances.items()

@@ -9,7 +9,7 @@ from stackyard.provider.guests.creation import (
     make_once,
     mark_description,
 )
-from stackyard.provider.guests.guest import CONTAINER, VM, Guest, GuestKind, find_guest
+from stackyard.provider.guests.guest import CONTAINER, VM, Guest, GuestKind, find_guest, locate_guest
 
 __all__ = [
     "CONTAINER",
@@ -20,6 +20,7 @@ __all__ = [
     "GuestKind",
     "find_guest",
     "left_on_failure",
+    "locate_guest",
     "make_once",
     "mark_description",
 ]

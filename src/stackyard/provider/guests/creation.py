@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["CreatedGuest", "Creation", "left_on_failure", "make_once", "mark_description"]
+__all__ = ["ATTEMPTS", "CreatedGuest", "Creation", "left_on_failure", "make_once", "mark_description"]
 
-_ATTEMPTS = 5
+ATTEMPTS = 5
 # The locks of a guest that a task makes, as a new one or as a clone.
 _BEING_MADE = ("create", "clone")
 # What a task says that gave up because somebody else held a lock: it did nothing.
@@ -51,6 +51,7 @@ class Creation:
         send: Sends the call and returns the id of its task.
         timeout_s: How long it may take.
         waits: Whether it is made only when the task has ended; otherwise the caller waits for that.
+        attempts: How often the call is sent, where locks or lost answers are in its way.
     """
 
     kind: GuestKind
@@ -59,6 +60,7 @@ class Creation:
     send: Callable[[Entry], Awaitable[Any]]
     timeout_s: float
     waits: bool = True
+    attempts: int = ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +173,8 @@ async def _make(work: Work, creation: Creation, entry: Entry) -> Entry:
     """Send the call until it is known what came of it; the entry goes when nothing was made."""
     journal, was_lost = work.session.journal, False
     work.session.waits.assign(entry.vm_id, entry.subject.name)
-    for attempt in range(1, _ATTEMPTS + 1):
-        is_last = attempt == _ATTEMPTS
+    for attempt in range(1, creation.attempts + 1):
+        is_last = attempt == creation.attempts
         try:
             upid = str(await creation.send(entry))
             entry = await journal.change(entry, upid=upid)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["CONTAINER", "VM", "Guest", "GuestKind", "find_guest", "seconds"]
+__all__ = ["CONTAINER", "VM", "Guest", "GuestKind", "find_guest", "locate_guest", "seconds"]
 
 _ATTEMPTS = 3
 _BACKOFF = Backoff(0.05, 3.0)
@@ -66,6 +66,21 @@ async def find_guest(
         (one for one in rows if one.get("vmid") == vm_id and (not kind or one.get("type") == kind.path)), None
     )
     return found
+
+
+async def locate_guest(work: Work, node: str, vm_id: int, kind: GuestKind) -> Guest | None:
+    """Return a guest on the node that has it now; None when it is gone.
+
+    Raises:
+        RefusedError: The caller may not see it, so that nobody can say whether it is gone.
+    """
+    found = await find_guest(work, vm_id, kind)
+    if found is not None:
+        return Guest(work=work, node=str(found["node"]), vm_id=vm_id, kind=kind)
+    # The list leaves out what the caller may not see. Of that, Proxmox refuses to say anything; of anything
+    # else, it says that it is not there.
+    guest = Guest(work=work, node=node, vm_id=vm_id, kind=kind)
+    return None if await guest.find_config() is None else guest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

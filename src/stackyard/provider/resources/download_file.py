@@ -22,6 +22,7 @@ from stackyard.provider.file_tasks import later_tasks, latest_tasks, refuse_file
 from stackyard.provider.kinds import Resource
 from stackyard.provider.problems import Problem
 from stackyard.provider.schema import Rule
+from stackyard.provider.time_limits import time_limit
 from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ async def _metadata(work: Work, state: Object) -> dict[str, Any]:
 
 
 async def _create(work: Work, planned: Object) -> Object:
+    what = f"The download to {planned['datastore_id']} on {planned['node_name']}"
+    async with time_limit(float(planned["upload_timeout"]), what=what, setting="upload_timeout"):
+        return await _make(work, planned)
+
+
+async def _make(work: Work, planned: Object) -> Object:
     name = planned["file_name"]
     if name is UNKNOWN or name is None:
         name = (await _metadata(work, planned))["filename"]

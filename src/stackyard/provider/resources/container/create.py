@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from stackyard.provider.resources.container.properties import properties
 from stackyard.provider.resources.container.read import read_made
 from stackyard.provider.resources.container.root import change_root
 from stackyard.provider.resources.container.sources import with_interfaces
+from stackyard.provider.time_limits import time_limit
 
 if TYPE_CHECKING:
     from stackyard.provider.guests import CreatedGuest, Guest
@@ -28,11 +30,20 @@ __all__ = ["create"]
 
 async def create(work: Work, planned: Object) -> Object:
     """Make a container, or finish one that an earlier run began."""
-    made = await make(work, planned)
-    try:
-        return await _finish(work, planned, made)
-    finally:
-        work.session.journal.leave(made.entry)
+    setting = "timeout_clone" if is_clone(planned) else "timeout_create"
+    with contextlib.ExitStack() as leaving:
+        what = f"The creation of container {_name_of(planned)}".rstrip()
+        async with time_limit(making_timeout_s(planned), what=what, setting=setting) as restart:
+            # Others that are cloned before it do not take its time.
+            made = await make(work, planned, on_turn=restart)
+            leaving.callback(work.session.journal.leave, made.entry)
+            state = await _finish(work, planned, made)
+        return await _read_back(work, state)
+
+
+def _name_of(planned: Object) -> str:
+    known = drop_unknown(planned)
+    return str(block(known, "initialization").get("hostname") or known.get("vm_id") or "")
 
 
 async def _finish(work: Work, planned: Object, made: CreatedGuest) -> Object:
@@ -49,7 +60,7 @@ async def _finish(work: Work, planned: Object, made: CreatedGuest) -> Object:
         if has(state, "idmap"):
             # The first start does not look at them.
             await reboot(guest, timeout_s=timeout_s)
-    return await _read_back(work, state)
+    return state
 
 
 async def _wait_until_made(state: Object, made: CreatedGuest, *, timeout_s: float) -> None:

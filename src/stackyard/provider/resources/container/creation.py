@@ -21,6 +21,8 @@ from stackyard.provider.resources.container.blocks import block, drop_unknown, i
 from stackyard.provider.resources.container.properties import properties, render_creation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
@@ -36,8 +38,13 @@ def making_timeout_s(planned: Object) -> float:
     return float(planned["timeout_clone" if is_clone(planned) else "timeout_create"])
 
 
-async def make(work: Work, planned: Object) -> CreatedGuest:
+async def make(work: Work, planned: Object, *, on_turn: Callable[[], None]) -> CreatedGuest:
     """Make a container, or find the one that an earlier run made; its task is in the journal then.
+
+    Args:
+        work: The operation.
+        planned: What is to be.
+        on_turn: Called when no other clone is in its way any more.
 
     Raises:
         VmIdTakenError: Another guest has the number that was asked for.
@@ -53,6 +60,7 @@ async def make(work: Work, planned: Object) -> CreatedGuest:
         work.session.clones.turn(source.node, f"guest {source.vm_id}"),
         work.session.clones.turn(str(planned["node_name"]), storage),
     ):
+        on_turn()
         made = await _make(work, planned, source)
         # How it ended is for whoever asks next to say.
         with left_on_failure(work, made.entry), contextlib.suppress(proxmox.TaskFailedError):

@@ -17,6 +17,7 @@ from stackyard.provider.resources.container.read import read_made
 from stackyard.provider.resources.container.root import change_root
 from stackyard.provider.resources.container.sources import with_interfaces
 from stackyard.provider.resources.pool import move_guest
+from stackyard.provider.time_limits import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,13 @@ async def update(work: Work, prior: Object, planned: Object) -> Object:
     """Change a container as planned."""
     before = drop_unknown(prior)
     state = {**drop_unknown(planned), "id": prior["id"], "vm_id": int(prior["id"])}
+    timeout_s, what = float(state["timeout_update"]), f"The change of container {prior['id']}"
+    async with time_limit(timeout_s, what=what, setting="timeout_update"):
+        await _change(work, before, state)
+    return await read_made(work, state)
+
+
+async def _change(work: Work, before: Object, state: Object) -> None:
     guest, timeout_s = guest_of(work, state), float(state["timeout_update"])
     if (before.get("pool_id") or "") != (state.get("pool_id") or ""):
         await move_guest(work, state["vm_id"], state.get("pool_id") or "")
@@ -62,7 +70,6 @@ async def update(work: Work, prior: Object, planned: Object) -> Object:
         await shut_down(guest, timeout_s=float(state["timeout_delete"]))
     if needs_reboot and is_started(state):
         await reboot(guest, timeout_s=timeout_s)
-    return await read_made(work, state)
 
 
 async def _configure(work: Work, before: Object, state: Object) -> bool:

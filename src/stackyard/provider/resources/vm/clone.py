@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
@@ -17,6 +18,7 @@ from stackyard.provider.guests import (
     make_once,
     mark_description,
 )
+from stackyard.provider.guests.creation import ATTEMPTS
 from stackyard.provider.guests.guest import seconds
 from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.vm.disks import by_interface, render_changed
@@ -29,49 +31,120 @@ from stackyard.provider.resources.vm.params import clone_params, clone_unset
 from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["clone_vm", "move_disk"]
+__all__ = ["CloneRequest", "bring_to_target", "clone_vm", "make_clone", "move_disk"]
 
 _DRIVE_PREFIXES = ("ide", "sata", "scsi", "virtio", "efidisk", "tpmstate")
 
 
-async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
-    """Clone a VM and change the clone to what is planned."""
-    block = known_block(planned, "clone") or {}
-    target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
-    source = Guest(work=work, node=str(block.get("node_name") or target), vm_id=int(block["vm_id"]))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneRequest:
+    """A clone that is to be made.
+
+    Attributes:
+        source: The VM that is cloned.
+        target: The node that has the clone in the end.
+        storage: The storage that its disks go to; those of its source when empty.
+        description: What it says of itself while it is made; a token follows.
+        params: More parameters of the call.
+        timeout_s: How long it may take.
+        attempts: How often the call is sent, where locks or lost answers are in its way.
+        on_turn: Called when no other clone is in its way any more.
+    """
+
+    source: Guest
+    target: str
+    storage: str
+    description: str
+    params: Mapping[str, Any]
+    timeout_s: float
+    attempts: int = ATTEMPTS
+    on_turn: Callable[[], None] = lambda: None
+
+
+async def make_clone(work: Work, planned: Object, request: CloneRequest) -> CreatedGuest:
+    """Clone a VM exactly once, on the node of its source where it has to be moved from there.
+
+    Args:
+        work: The operation.
+        planned: What is to be made; its `vm_id` or `name` is how another run recognises it.
+        request: From what and where.
+    """
+    source, target = request.source, request.target
     storages = _storages(await source.config())
     over = source.node != target and not await _all_shared(work, source.node, storages)
     # Proxmox does not clone to another node unless everything is shared: there it is cloned here and moved.
     made_on = source.node if over else target
-    storage = str(block.get("datastore_id") or "")
 
     async def send(entry: Entry) -> Any:
         params = {
+            **request.params,
             "newid": entry.vm_id,
-            "full": bool(block.get("full", True)),
-            "storage": storage or None,
-            "name": planned.get("name") or None,
-            "description": mark_description(str(planned.get("description") or ""), entry.token),
-            "pool": planned.get("pool_id") or None,
+            "storage": request.storage or None,
+            "description": mark_description(request.description, entry.token),
             "target": target if made_on == target and source.node != target else None,
         }
         return await work.client.post(f"{source.path}/clone", params)
 
-    creation = Creation(kind=VM, node=made_on, worker=source.node, send=send, timeout_s=timeout_s)
-    async with _queue(work, source.node, {storage} if storage else storages):
-        made = await make_once(work, planned, creation)
+    creation = Creation(
+        kind=VM,
+        node=made_on,
+        worker=source.node,
+        send=send,
+        timeout_s=request.timeout_s,
+        attempts=request.attempts,
+    )
+    async with _queue(work, source.node, {request.storage} if request.storage else storages):
+        request.on_turn()
+        return await make_once(work, planned, creation)
+
+
+async def bring_to_target(made: CreatedGuest, request: CloneRequest) -> Guest:
+    """Move a clone from the node of its source to its own, if it is not there."""
+    guest = made.guest
+    if guest.node == request.target:
+        return guest
+    moved = await migrate(
+        guest, request.target, timeout_s=request.timeout_s, storage=request.storage, setting="timeout_clone"
+    )
+    await guest.work.session.journal.change(made.entry, node=request.target)
+    return moved
+
+
+async def clone_vm(work: Work, planned: Object, *, on_turn: Callable[[], None]) -> tuple[Guest, CreatedGuest]:
+    """Clone a VM and change the clone to what is planned.
+
+    Args:
+        work: The operation.
+        planned: What is to be.
+        on_turn: Called when no other clone is in its way any more.
+    """
+    block = known_block(planned, "clone") or {}
+    target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
+    request = CloneRequest(
+        source=Guest(work=work, node=str(block.get("node_name") or target), vm_id=int(block["vm_id"])),
+        target=target,
+        storage=str(block.get("datastore_id") or ""),
+        description=str(planned.get("description") or ""),
+        params={
+            "full": bool(block.get("full", True)),
+            "name": planned.get("name") or None,
+            "pool": planned.get("pool_id") or None,
+        },
+        timeout_s=timeout_s,
+        attempts=max(ATTEMPTS, int(block.get("retries") or 1)),
+        on_turn=on_turn,
+    )
+    made = await make_clone(work, planned, request)
     guest = made.guest
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
     with left_on_failure(work, made.entry):
-        if guest.node != target:
-            guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
-            await work.session.journal.change(made.entry, node=target)
+        guest = await bring_to_target(made, request)
         await _configure(guest, planned, made, timeout_s)
     return guest, made
 

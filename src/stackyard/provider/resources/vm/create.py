@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,12 @@ from stackyard.provider.resources.vm.initialization import cloud_init_drive, dri
 from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
+from stackyard.provider.time_limits import time_limit
 from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
@@ -38,16 +41,26 @@ __all__ = ["create"]
 async def create(work: Work, planned: Object) -> Object:
     """Make a VM as planned and return its state."""
     wanted = _identify(planned)
-    if known_block(wanted, "clone") is not None:
-        guest, made = await clone_vm(work, wanted)
-    else:
-        guest, made = await _make_new(work, wanted)
-    try:
-        if made.is_taken_over and await guest.is_running() and await guest.list_pending():
-            await power.restart(guest, wanted)
-        return await _finish(guest, {**wanted, "id": str(guest.vm_id), "vm_id": guest.vm_id})
-    finally:
-        work.session.journal.leave(made.entry)
+    with contextlib.ExitStack() as leaving:
+        async with _limit(wanted) as restart:
+            if known_block(wanted, "clone") is not None:
+                # Others that are cloned before it do not take its time.
+                guest, made = await clone_vm(work, wanted, on_turn=restart)
+            else:
+                guest, made = await _make_new(work, wanted)
+            leaving.callback(work.session.journal.leave, made.entry)
+            if made.is_taken_over and await guest.is_running() and await guest.list_pending():
+                await power.restart(guest, wanted)
+            await _settle_power(guest, wanted)
+        return await _read_back(guest, {**wanted, "id": str(guest.vm_id), "vm_id": guest.vm_id})
+
+
+def _limit(planned: Object) -> AbstractAsyncContextManager[Callable[[], None]]:
+    """Give a VM the time that it has until it is made and started; its agent has a time of its own."""
+    setting = "timeout_create" if known_block(planned, "clone") is None else "timeout_clone"
+    which = planned.get("name") or planned.get("vm_id")
+    what = f"The creation of VM {which}" if isinstance(which, (str, int)) else "The creation of a VM"
+    return time_limit(seconds(planned, setting), what=what, setting=setting)
 
 
 def _identify(planned: Object) -> Object:
@@ -137,14 +150,18 @@ async def _tidy(guest: Guest, planned: Object, config: Mapping[str, Any]) -> Non
     await guest.set({"boot": boot if boot != config.get("boot") else None}, delete=leftovers)
 
 
-async def _finish(guest: Guest, planned: Object) -> Object:
-    """Make it a template or start it, and return the state that came of it."""
+async def _settle_power(guest: Guest, planned: Object) -> None:
+    """Make it a template, or start it."""
     if planned.get("template"):
         await power.make_template(guest, planned)
     elif planned.get("started"):
         await power.start(guest, planned)
         if planned.get("reboot"):
             await power.restart(guest, planned)
+
+
+async def _read_back(guest: Guest, planned: Object) -> Object:
+    """Return the state that came of it."""
     config = await guest.config()
     known = {**planned, "node_name": guest.node, "pool_id": planned.get("pool_id") or ""}
     state = await read_vm(guest, known, config, wait=True)

@@ -11,10 +11,12 @@ from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.devices import agent_text
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["delete"]
+__all__ = ["delete", "remove_vm"]
 
 _BUSY = ("VM is running", "is running - destroy failed")
 _ATTEMPTS = 3
@@ -35,14 +37,33 @@ async def delete(work: Work, state: Object) -> None:
 
 async def _remove(guest: Guest, state: Object) -> None:
     timeout_s = max(seconds(state, "timeout_stop_vm", 300), seconds(state, "timeout_shutdown_vm"))
+
+    async def stop() -> None:
+        await power.stop(guest, state, config=await _agent_of(guest, state))
+
+    runs = bool(state.get("started")) and not state.get("template")
+    await remove_vm(guest, state, stop=stop, runs=runs, timeout_s=timeout_s)
+
+
+async def remove_vm(
+    guest: Guest, state: Object, *, stop: Callable[[], Awaitable[None]], runs: bool, timeout_s: float
+) -> None:
+    """Remove a VM with its disks.
+
+    Args:
+        guest: The VM.
+        state: Says what goes with it.
+        stop: Stops it.
+        runs: Whether it has to be stopped before.
+        timeout_s: How long the removal may take.
+    """
     params = {
         "purge": bool(state.get("purge_on_destroy", True)),
         "destroy-unreferenced-disks": bool(state.get("delete_unreferenced_disks_on_destroy", True)),
     }
-    runs = bool(state.get("started")) and not state.get("template")
     for attempt in range(1, _ATTEMPTS + 1):
         if runs:
-            await power.stop(guest, state, config=await _agent_of(guest, state))
+            await stop()
         try:
             await guest.remove(params, timeout_s=timeout_s)
         except (proxmox.RefusedError, proxmox.TaskFailedError) as err:

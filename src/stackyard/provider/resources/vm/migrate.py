@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.backoff import Backoff
 from stackyard.provider.guests import VM, find_guest
+from stackyard.provider.time_limits import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,8 +20,17 @@ _BACKOFF = Backoff(0.1, 3.0, growth=1.5)
 _KEPT = ("comment", "failback", "group", "max_relocate", "max_restart", "state")
 
 
-async def migrate(guest: Guest, target: str, *, timeout_s: float, storage: str = "") -> Guest:
+async def migrate(
+    guest: Guest, target: str, *, timeout_s: float, storage: str = "", setting: str = "timeout_migrate"
+) -> Guest:
     """Move a VM with its disks and return it where it is then.
+
+    Args:
+        guest: The VM.
+        target: The node that it goes to.
+        timeout_s: How long it may take.
+        storage: The storage that its disks go to; where they have one of the same name if empty.
+        setting: The attribute that says how long it may take.
 
     Raises:
         ProxmoxError: It could not be moved, or did not arrive in time.
@@ -34,7 +43,9 @@ async def migrate(guest: Guest, target: str, *, timeout_s: float, storage: str =
         await guest.work.client.post(
             f"/cluster/ha/resources/vm:{guest.vm_id}/migrate", {"node": target}, repeatable=True
         )
-        return await _wait_for_arrival(guest, target, timeout_s)
+        what = f"The move of VM {guest.vm_id} from {guest.node} to {target}"
+        async with time_limit(timeout_s, what=what, setting=setting):
+            return await _wait_for_arrival(guest, target)
     async with _out_of_ha(guest, resource):
         return await _move(
             guest, target, {"targetstorage": storage or None, "online": running or None}, timeout_s
@@ -56,12 +67,10 @@ async def _node_of(guest: Guest) -> str:
     return str((found or {}).get("node", ""))
 
 
-async def _wait_for_arrival(guest: Guest, target: str, timeout_s: float) -> Guest:
+async def _wait_for_arrival(guest: Guest, target: str) -> Guest:
     """Wait until the manager has moved it; it does so at a time of its own."""
-    deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
-    while time.monotonic() < deadline:
-        if await _node_of(guest) == target and not (await guest.on(target).status()).get("lock"):
-            break
+    pauses = iter(_BACKOFF)
+    while await _node_of(guest) != target or (await guest.on(target).status()).get("lock"):
         await guest.work.client.pause(next(pauses))
     return guest.on(target)
 

@@ -9,9 +9,11 @@ from stackyard.base.backoff import Backoff
 from stackyard.base.errors import InterruptedRunError
 from stackyard.clients import proxmox
 from stackyard.fields.properties import flag, parse
+from stackyard.provider.durations import duration_s
 from stackyard.provider.guests.addresses import has_address
 from stackyard.provider.guests.guest import seconds
 from stackyard.provider.resources.vm.network import NO_ADDRESSES, read_addresses
+from stackyard.provider.time_limits import time_limit
 from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
@@ -20,29 +22,20 @@ if TYPE_CHECKING:
     from stackyard.provider.guests.guest import Guest
     from stackyard.provider.values import Object
 
-__all__ = ["addresses", "duration_s", "has_agent", "make_template", "restart", "start", "stop"]
+__all__ = [
+    "addresses",
+    "has_agent",
+    "make_template",
+    "restart",
+    "shut_down_within",
+    "start",
+    "start_within",
+    "stop",
+    "stop_within",
+]
 
 # Each pause is about an eighth of the wait so far: that much later than it happened something is noticed.
 _BACKOFF = Backoff(0.1, 2.0, growth=1.15)
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def duration_s(text: str) -> float:
-    """Return the seconds in a text such as `15m` or `1h30m`.
-
-    Raises:
-        ValueError: It is no such text.
-    """
-    total, number, rest = 0.0, "", text.strip()
-    while rest:
-        if rest[0].isdigit() or rest[0] == ".":
-            number, rest = number + rest[0], rest[1:]
-            continue
-        unit = "ms" if rest.startswith("ms") else rest[0]
-        total, number, rest = total + float(number) * _UNITS_S.get(unit, float("nan")), "", rest[len(unit) :]
-    if number or total != total:
-        raise ValueError(f"{text!r} is not a duration")
-    return total
 
 
 def has_agent(config: Mapping[str, Any]) -> bool:
@@ -52,27 +45,51 @@ def has_agent(config: Mapping[str, Any]) -> bool:
 
 async def start(guest: Guest, state: Object) -> None:
     """Start a VM and wait until it runs."""
-    timeout_s = seconds(state, "timeout_start_vm")
+    await start_within(guest, seconds(state, "timeout_start_vm"), setting="timeout_start_vm")
+
+
+async def start_within(guest: Guest, timeout_s: float, *, setting: str) -> None:
+    """Start a VM and wait until it runs.
+
+    Args:
+        guest: The VM.
+        timeout_s: How long it may take.
+        setting: The attribute that says so.
+
+    Raises:
+        TimeLimitError: It does not run in time.
+    """
     upid = await guest.run(
         "status/start", {"timeout": int(timeout_s)}, timeout_s=timeout_s, done="already running"
     )
     # One that is highly available is started by its manager, at some later time.
     if ":hastart:" in upid:
-        await _until(guest, "running", timeout_s)
+        await _until(guest, "running", timeout_s, setting)
 
 
 async def stop(guest: Guest, state: Object, *, config: Mapping[str, Any] | None = None) -> None:
     """Stop a VM: through its agent when it has one, else at once."""
     found = await guest.current() if config is None else config
     if has_agent(found):
-        timeout_s = seconds(state, "timeout_shutdown_vm")
-        params = {"forceStop": True, "timeout": int(timeout_s)}
-        upid = await guest.run("status/shutdown", params, timeout_s=timeout_s + 60, done="not running")
+        name, timeout_s = "timeout_shutdown_vm", seconds(state, "timeout_shutdown_vm")
+        await shut_down_within(guest, timeout_s, setting=name)
     else:
-        timeout_s = seconds(state, "timeout_stop_vm", 300)
-        upid = await guest.run("status/stop", timeout_s=timeout_s, done="not running")
+        await stop_within(guest, seconds(state, "timeout_stop_vm", 300), setting="timeout_stop_vm")
+
+
+async def shut_down_within(guest: Guest, timeout_s: float, *, setting: str) -> None:
+    """Ask a VM to shut down, and stop it when it has not in time."""
+    params = {"forceStop": True, "timeout": int(timeout_s)}
+    upid = await guest.run("status/shutdown", params, timeout_s=timeout_s + 60, done="not running")
     if ":hastop:" in upid:
-        await _until(guest, "stopped", timeout_s)
+        await _until(guest, "stopped", timeout_s, setting)
+
+
+async def stop_within(guest: Guest, timeout_s: float, *, setting: str) -> None:
+    """Stop a VM at once."""
+    upid = await guest.run("status/stop", timeout_s=timeout_s, done="not running")
+    if ":hastop:" in upid:
+        await _until(guest, "stopped", timeout_s, setting)
 
 
 async def restart(guest: Guest, state: Object) -> None:
@@ -93,10 +110,12 @@ async def make_template(guest: Guest, state: Object) -> None:
     await guest.run("template", timeout_s=timeout_s, done="you can't convert a template")
 
 
-async def _until(guest: Guest, wanted: str, timeout_s: float) -> None:
-    deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
-    while (await guest.status()).get("status") != wanted and time.monotonic() < deadline:
-        await guest.work.client.pause(next(pauses))
+async def _until(guest: Guest, wanted: str, timeout_s: float, setting: str) -> None:
+    """Wait for the manager of high availability, which acts at a time of its own."""
+    what, pauses = f"The wait until VM {guest.vm_id} is {wanted}", iter(_BACKOFF)
+    async with time_limit(timeout_s, what=what, setting=setting):
+        while (await guest.status()).get("status") != wanted:
+            await guest.work.client.pause(next(pauses))
 
 
 def agent_timeout_s(state: Object) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients import proxmox
 from stackyard.fields.drives import format_of, is_disk
 from stackyard.fields.properties import parse
-from stackyard.provider.guests import VM, Guest, find_guest
+from stackyard.provider.guests import VM, find_guest, locate_guest
 from stackyard.provider.resources.vm.basics import read_basics, read_cpu, read_memory, read_operating_system
 from stackyard.provider.resources.vm.blocks import PriorState, is_managed
 from stackyard.provider.resources.vm.devices import read_devices
@@ -22,6 +22,7 @@ from stackyard.provider.values import UNKNOWN, known_block
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.provider.guests import Guest
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
@@ -37,10 +38,10 @@ async def refresh(work: Work, state: Object) -> Object | None:
     """Return the state as it is now; None when the VM is gone."""
     vm_id = int(state["id"])
     await work.session.journal.confirm(work.type_name, vm_id)
-    found = await find_guest(work, vm_id, VM)
-    if found is None:
+    guest = await locate_guest(work, str(state["node_name"]), vm_id, VM)
+    if guest is None:
         return None
-    guest = Guest(work=work, node=str(found["node"]), vm_id=vm_id)
+    found = await find_guest(work, vm_id, VM) or {}
     is_running = await guest.is_listed_running()
     try:
         config = await guest.config()

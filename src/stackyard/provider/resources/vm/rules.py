@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.provider.checks import at_least, is_masked, matches, one_of, same_elements
-from stackyard.provider.resources.vm.power import duration_s
+from stackyard.provider.durations import is_duration, same_duration
 from stackyard.provider.schema import Rule
 
 if TYPE_CHECKING:
@@ -41,21 +41,6 @@ def _is_number(value: Any) -> str | None:
     return None if value == -1 or 100 <= int(value) <= 2147483647 else "must be between 100 and 2147483647"
 
 
-def _is_duration(value: Any) -> str | None:
-    try:
-        duration_s(str(value))
-    except ValueError:
-        return "must be a duration such as 15m"
-    return None
-
-
-def _same_duration(prior: Any, config: Any) -> bool:
-    try:
-        return duration_s(str(prior)) == duration_s(str(config))
-    except ValueError:
-        return False
-
-
 def _is_hotplug(value: Any) -> str | None:
     parts = str(value).split(",")
     if value in ("", "0", "1") or (set(parts) <= set(_HOTPLUG) and len(set(parts)) == len(parts)):
@@ -74,7 +59,7 @@ def _same_features(prior: Any, config: Any) -> bool:
 
 
 RULES = {
-    "agent.timeout": Rule(check=_is_duration, same=_same_duration),
+    "agent.timeout": Rule(check=is_duration, same=same_duration),
     "agent.type": Rule(check=one_of("isa", "virtio")),
     "amd_sev.type": Rule(check=one_of("std", "es", "snp")),
     "audio_device.device": Rule(check=one_of("AC97", "ich9-intel-hda", "intel-hda")),
