@@ -52,6 +52,8 @@ class Case:
         removed: The addresses that are created again then.
         hidden: The paths on which a caller has no more than PVEAuditor, so that what is elsewhere is hidden.
         secret: A text that must be neither in the plan nor in the state.
+        lab: More options of the lab that it needs, as `lab.running` has them.
+        before: What somebody has set up before.
         nothing: Why a column of the table has nothing to prove for a kind, by `KIND COLUMN`.
         bpg_cannot: What bpg itself answers when it is given `update`, `replace` or `import ADDRESS`, in parts
             that follow each other in its output. It does not take part in that then.
@@ -73,6 +75,8 @@ class Case:
     removed: Sequence[str] = ()
     hidden: Sequence[str] | None = None
     secret: str = ""
+    lab: Mapping[str, Any] = field(default_factory=dict)
+    before: Meddling | None = None
     nothing: Mapping[str, str] = field(default_factory=dict)
     bpg_cannot: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -290,4 +294,7 @@ CHECKS: Mapping[str, Check] = {
 
 async def check(name: str, case: Case, stack: Stack, running: lab.Running) -> None:
     """Run one check of a case."""
+    if case.before is not None:
+        async with lab_api(running) as api:
+            await case.before(api)
     await CHECKS[name](case, stack, running)

@@ -1,0 +1,1 @@
+"""Ceph: how the cluster is."""
