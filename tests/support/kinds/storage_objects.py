@@ -254,7 +254,7 @@ CASES = (
             "file import": "its content cannot be read, so that an import plans a replacement",
             "download_file drift": "a changed file is replaced; `test_provider_files.py` shows it",
             "file drift": "Proxmox tells nothing of the content of a file",
-            "oci_image drift": "a changed image is replaced; `test_oci_image.py` shows it",
+            "oci_image drift": "a changed image is replaced; `test_task_objects.py` shows it",
         },
         bpg_cannot={"import proxmox_oci_image.plain": ("Import Not Implemented",)},
     ),

@@ -77,7 +77,7 @@ def _names(state: Object) -> tuple[str, str]:
 async def _find_pool(work: Work, state: Object, name: str) -> dict[str, Any] | None:
     path = f"{_list_path(state)}/{proxmox.quote(name)}/status"
     try:
-        found: dict[str, Any] = await work.client.get(path, {"verbose": True}, max_age_s=0.5)
+        found: dict[str, Any] = await work.client.get(path, {"verbose": True})
     except proxmox.MissingError:
         return None
     return found
