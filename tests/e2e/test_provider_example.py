@@ -1,0 +1,140 @@
+"""The example of bpg's own repository: everything in it at once, with either provider, to the end and back.
+
+STACKYARD_TEST_BPG_EXAMPLE names the folder (`example` of a checkout), STACKYARD_TEST_TLS_PROVIDER and
+STACKYARD_TEST_LOCAL_PROVIDER the binaries of the other providers that it uses. Without them it is skipped.
+What is changed in the copy is how a machine is reached by SSH: the addresses of a lab are of no network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.engine import engine
+from tests.support.provider import Stack, require_bpg
+from tests.support.recipes import LOCAL, PROXMOX, TLS, mirror
+
+from stackyard import lab, provider
+from stackyard.engine.version import Engine
+
+__all__ = ["engine"]
+
+pytestmark = [pytest.mark.bpg, pytest.mark.timeout(900)]
+
+NODE = "pve"
+# What tells the time or how busy a node is has another value in every plan.
+RESTLESS = ("time", "uptime", "memory_available", "memory_used", "cpu_utilization", "space_available")
+
+
+@pytest.fixture
+def running() -> Iterator[lab.Running]:
+    with lab.running(nodes=(NODE,), ssh_port=0) as it:
+        yield it
+
+
+def require_example() -> Path:
+    named = os.environ.get("STACKYARD_TEST_BPG_EXAMPLE")
+    if not named:
+        pytest.skip("STACKYARD_TEST_BPG_EXAMPLE names no folder of bpg's example")
+    folder = Path(named)
+    assert (folder / "main.tf").is_file(), f"STACKYARD_TEST_BPG_EXAMPLE is {named}, which has no main.tf"
+    return folder
+
+
+def copy_example(source: Path, folder: Path, running: lab.Running) -> None:
+    """Copy the example, with the ports of the lab's nodes in it."""
+    for path in sorted(source.glob("*.tf")):
+        shutil.copy(path, folder / path.name)
+    port = running.ssh_ports[NODE]
+    node = f'node {{\n      name    = "{NODE}"\n      address = "127.0.0.1"\n      port    = {port}\n    }}'
+    change(folder / "main.tf", "  ssh {\n", f"  ssh {{\n    {node}\n")
+    # A guest is behind its node, as in any network of its own.
+    bastion = (
+        '    bastion_host     = "127.0.0.1"\n'
+        f"    bastion_port     = {port}\n"
+        '    bastion_user     = "root"\n'
+        "    bastion_password = var.virtual_environment_root_password\n"
+    )
+    change(
+        folder / "resource_virtual_environment_vm.tf",
+        '    type        = "ssh"\n',
+        f'    type        = "ssh"\n{bastion}',
+    )
+
+
+def change(path: Path, before: str, after: str) -> None:
+    path.chmod(0o644)
+    text = path.read_text()
+    assert text.count(before) == 1, f"{path.name} has another form than it had: {before!r}"
+    path.write_text(text.replace(before, after))
+
+
+@contextlib.asynccontextmanager
+async def example(engine: Engine, running: lab.Running, folder: Path, *, bpg: bool) -> AsyncIterator[Stack]:
+    """Give a stack of the example, which the given provider runs."""
+    source = require_example()
+    providers = (TLS, LOCAL, PROXMOX) if bpg else (TLS, LOCAL)
+    settings = mirror(folder / "providers", *providers, flavour=engine.flavour)
+    work = folder / "example"
+    work.mkdir()
+    copy_example(source, work, running)
+    environment = {"PROXMOX_VE_SSH_PASSWORD": running.password}
+    async with provider.serve(provider.Options(environment=environment, folder=work)) as served:
+        yield Stack(
+            engine=engine,
+            folder=work,
+            environment=environment,
+            reattach=served.reattach,
+            settings=settings,
+            variables={
+                "virtual_environment_endpoint": running.url,
+                "virtual_environment_api_token": running.api_token,
+                "virtual_environment_root_password": running.password,
+            },
+            more={"TF_CLI_CONFIG_FILE": str(settings)},
+        )
+
+
+async def changes(stack: Stack, *, bpg: bool) -> dict[str, Any]:
+    """Return what a plan would do, by address or output, without what changes by itself."""
+    await stack.run("plan", "-input=false", "-out=later.plan", bpg=bpg)
+    said = json.loads(await stack.run("show", "-json", "later.plan", bpg=bpg))
+    resources = {
+        one["address"]: one["change"]
+        for one in said["resource_changes"]
+        if one["change"]["actions"] not in (["no-op"], ["read"])
+    }
+    outputs = {
+        name: one
+        for name, one in said.get("output_changes", {}).items()
+        if one["actions"] != ["no-op"] and not any(word in name for word in RESTLESS)
+    }
+    return {**resources, **outputs}
+
+
+@pytest.mark.parametrize("name", ["built-in", "bpg"])
+def test_the_example_is_applied_settles_and_goes(
+    engine: Engine, name: str, running: lab.Running, tmp_path: Path
+) -> None:
+    require_bpg()
+    bpg = name == "bpg"
+
+    async def scenario() -> None:
+        async with example(engine, running, tmp_path, bpg=bpg) as stack:
+            await stack.run("init", "-input=false", "-no-color", bpg=bpg)
+            said = await stack.run("apply", "-auto-approve", "-input=false", "-no-color", bpg=bpg)
+            assert "Welcome to" in said
+            assert await changes(stack, bpg=bpg) == {}
+            await stack.destroy(bpg=bpg)
+            assert json.loads((stack.folder / "terraform.tfstate").read_text())["resources"] == []
+
+    asyncio.run(scenario())
+    left = running.on_loop(lambda: {**running.world.store.items("guests")})
+    assert left == {}
