@@ -28,6 +28,7 @@ COLUMNS = {
 }
 
 Meddling = Callable[[proxmox.Client], Awaitable[object]]
+Preparation = Callable[[lab.Running], None]
 Changes = Mapping[str, str]
 
 
@@ -39,6 +40,7 @@ class Case:
         id: The name of the case.
         kinds: The kinds that it proves, by the names in the facts.
         sources: The data sources that it proves; the text has outputs of their values.
+        prepare: Puts into the lab what was there before anything is applied.
         text: The configuration.
         update: Parts of it and what takes their place, all of it a change in place.
         updated: The addresses that this changes.
@@ -52,16 +54,17 @@ class Case:
         removed: The addresses that are created again then.
         hidden: The paths on which a caller has no more than PVEAuditor, so that what is elsewhere is hidden.
         secret: A text that must be neither in the plan nor in the state.
-        lab: More options of the lab that it needs, as `lab.running` has them.
-        before: What somebody has set up before.
         nothing: Why a column of the table has nothing to prove for a kind, by `KIND COLUMN`.
         bpg_cannot: What bpg itself answers when it is given `update`, `replace` or `import ADDRESS`, in parts
             that follow each other in its output. It does not take part in that then.
+        bpg_replaces: The addresses that bpg imports, and then plans to replace.
+        lab: How the lab is started, where it is to be another one: fields of `pvelab.Options`.
     """
 
     id: str
     kinds: Sequence[str]
     sources: Sequence[str] = ()
+    prepare: Preparation | None = None
     text: str
     update: Changes = field(default_factory=dict)
     updated: Sequence[str] = ()
@@ -75,10 +78,10 @@ class Case:
     removed: Sequence[str] = ()
     hidden: Sequence[str] | None = None
     secret: str = ""
-    lab: Mapping[str, Any] = field(default_factory=dict)
-    before: Meddling | None = None
     nothing: Mapping[str, str] = field(default_factory=dict)
     bpg_cannot: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bpg_replaces: Sequence[str] = ()
+    lab: Mapping[str, Any] = field(default_factory=dict)
 
     def proves(self, kind: str, column: str) -> bool:
         """Tell whether a column of the table is checked for a kind."""
@@ -125,6 +128,8 @@ def joined(name: str, *cases: Case) -> Case:
         hidden=cases[0].hidden,
         nothing=merged("nothing"),
         bpg_cannot=merged("bpg_cannot"),
+        bpg_replaces=each("bpg_replaces"),
+        lab=merged("lab"),
     )
 
 
@@ -270,7 +275,10 @@ async def _imports_with_bpg(case: Case, stack: Stack) -> None:
         _assert_in_order(refusal, said)
     stack.write(case.text + _import_blocks(taken))
     planned = await stack.plan(status=2, bpg=True)
-    assert f"{len(taken)} to import, {len(refusals)} to add" in planned, planned
+    for address in case.bpg_replaces:
+        assert f"{address} must be replaced" in planned, planned
+    added = len(refusals) + len(case.bpg_replaces)
+    assert f"{len(taken)} to import, {added} to add" in planned, planned
     state.write_bytes(kept)
 
 
@@ -294,7 +302,6 @@ CHECKS: Mapping[str, Check] = {
 
 async def check(name: str, case: Case, stack: Stack, running: lab.Running) -> None:
     """Run one check of a case."""
-    if case.before is not None:
-        async with lab_api(running) as api:
-            await case.before(api)
+    if case.prepare is not None:
+        case.prepare(running)
     await CHECKS[name](case, stack, running)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tests.support.parity import Case
+import asyncio
 
+from tests.support.parity import Case
+from tests.support.provider import lab_api
+
+from stackyard import lab
 from stackyard.clients import proxmox
 
 __all__ = ["CASES"]
@@ -180,11 +184,16 @@ output "ceph" { value = proxmox_ceph_pool.plain }
 """
 
 
-async def _set_up_ceph(api: proxmox.Client) -> None:
-    await api.post("/nodes/pve1/ceph/init")
-    for node in ("pve1", "pve2"):
-        upid = await api.post(f"/nodes/{node}/ceph/mon/{node}")
-        await proxmox.wait_for(api, upid, timeout_s=60)
+def _set_up_ceph(running: lab.Running) -> None:
+    async def set_up() -> None:
+        async with lab_api(running) as api:
+            await api.post("/nodes/pve1/ceph/init")
+            for node in ("pve1", "pve2"):
+                upid = await api.post(f"/nodes/{node}/ceph/mon/{node}")
+                await proxmox.wait_for(api, upid, timeout_s=60)
+
+    # The loop of the lab is that of another thread.
+    asyncio.run_coroutine_threadsafe(set_up(), running.loop).result(timeout=60)
 
 
 async def _drift_pools(api: proxmox.Client) -> None:
@@ -235,10 +244,13 @@ CASES = (
             f"{LONG}pool.plain",
         ),
         imports={
+            f"{LONG}download_file.named": "pve2/local:import/other.qcow2",
             "proxmox_oci_image.plain": "pve1/local:vztmpl/debian_13.tar",
+            f"{LONG}file.snippet": "pve1/local:snippets/user-data.yaml",
             f"{LONG}pool.noted": "noted",
         },
-        unread=("proxmox_oci_image.plain",),
+        # Where a file came from is in no answer.
+        unread=(f"{LONG}download_file.named", "proxmox_oci_image.plain", f"{LONG}file.snippet"),
         drift=_drift_files,
         drifted=(f"{LONG}pool.noted",),
         remove=_remove_files,
@@ -250,20 +262,19 @@ CASES = (
         ),
         hidden=("/nodes",),
         nothing={
-            "download_file import": "its URL cannot be read, so that an import plans a replacement",
-            "file import": "its content cannot be read, so that an import plans a replacement",
             "download_file drift": "a changed file is replaced; `test_provider_files.py` shows it",
             "file drift": "Proxmox tells nothing of the content of a file",
             "oci_image drift": "a changed image is replaced; `test_task_objects.py` shows it",
         },
         bpg_cannot={"import proxmox_oci_image.plain": ("Import Not Implemented",)},
+        bpg_replaces=(f"{LONG}download_file.named", f"{LONG}file.snippet"),
     ),
     Case(
         id="pools",
         kinds=("ceph_pool", "node_disk_zfs"),
         sources=("ceph_status",),
         text=POOLS,
-        before=_set_up_ceph,
+        prepare=_set_up_ceph,
         update={
             "cleanup_disks = true": "cleanup_disks = true\n  cleanup_config = true",
             "pg_num            = 64": "pg_num            = 128",

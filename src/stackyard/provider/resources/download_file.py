@@ -40,6 +40,7 @@ _EXISTS = "refusing to override existing file"
 _TASK = "download"
 # How an entry of the journal notes the URL.
 _SOURCE = "source"
+_ORIGIN = ("url", "checksum", "checksum_algorithm", "decompression_algorithm")
 _LOGGED = re.compile(r"downloading (\S+) to /(?:.*/)?([^/]+)")
 
 
@@ -183,7 +184,8 @@ async def _read(work: Work, state: Object) -> Object | None:
     found = await find_file(work, _place(state), state["id"], state["content_type"])
     if found is None:
         return None
-    work.private[ORIGINAL_SIZE] = state.get("size") or 0
+    if state.get("size") is not None:
+        work.private[ORIGINAL_SIZE] = state["size"]
     if state.get("overwrite") and state.get("url"):
         work.private["url_size"] = await _url_size(work, state)
     return {**state, "size": found.get("size")}
@@ -226,6 +228,13 @@ def _plan_size(planned: PlanDraft) -> None:
         )
 
 
+def _plan(planned: PlanDraft) -> None:
+    if planned.prior is not None and planned.prior.get("url") is None:
+        # Nobody knows where an imported file came from: what the configuration says is believed.
+        planned.replace = [path for path in planned.replace if path[0] not in _ORIGIN]
+    _plan_size(planned)
+
+
 def _check(config: Object) -> Iterator[Problem]:
     for name, other in (("checksum", "checksum_algorithm"), ("checksum_algorithm", "checksum")):
         if config.get(name) not in (None, UNKNOWN) and config.get(other) is None:
@@ -250,7 +259,7 @@ RESOURCE = Resource(
     update=_update,
     delete=_delete,
     identify=_identify,
-    plan=_plan_size,
+    plan=_plan,
     validate=_check,
     rules={
         "id": Rule(keep=True),
