@@ -31,6 +31,9 @@ def plan(planned: PlanDraft) -> None:
         _keep_beginning(planned, planned.prior)
     _plan_disks(planned, planned.prior)
     _plan_numa(planned, planned.prior)
+    if not planned.config.get("vga"):
+        # A display that no one configures is the one that is there, for example that of a template.
+        planned.values["vga"] = planned.prior.get("vga")
     if planned.values.get("template"):
         # A template never runs, whatever the configuration says.
         planned.values["started"] = planned.prior.get("started")
