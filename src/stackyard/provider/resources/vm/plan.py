@@ -26,6 +26,9 @@ def plan(planned: PlanDraft) -> None:
     """Adjust the plan of a VM."""
     _plan_network(planned)
     if planned.prior is None:
+        if planned.values.get("template") is True:
+            # A template never runs. With bpg its state does not have this; it would wait for its addresses.
+            planned.values["started"] = None
         return
     if planned.is_imported:
         _keep_beginning(planned, planned.prior)
