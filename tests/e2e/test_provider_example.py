@@ -1,8 +1,8 @@
 """The example of bpg's own repository: everything in it at once, with either provider, applied and destroyed.
 
-STACKYARD_TEST_BPG_EXAMPLE names the folder (`example` of a checkout), STACKYARD_TEST_TLS_PROVIDER and
-STACKYARD_TEST_LOCAL_PROVIDER the binaries of the other providers that it uses. Without them it is skipped.
-What is changed in the copy is how a machine is reached by SSH: the addresses of a lab are of no network.
+STACKYARD_TEST_BPG_EXAMPLE names the folder (`example` of a checkout), STACKYARD_TEST_BPG the provider's binary,
+STACKYARD_TEST_TLS_PROVIDER and STACKYARD_TEST_LOCAL_PROVIDER those of the others that it uses. Without them it
+is skipped. What is changed in the copy is how a machine is reached by SSH: the addresses of a lab are of no network.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ NEVER_SETTLED_BY_BPG = {
 @pytest.fixture
 def running() -> Iterator[lab.Running]:
     require_example()
+    require_bpg()
     # A provisioner runs a program in a machine.
     need_sandbox()
     with lab.running(nodes=(NODE,), ssh_port=0) as it:
@@ -85,11 +86,10 @@ def change(path: Path, before: str, after: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def example(engine: Engine, running: lab.Running, folder: Path, *, bpg: bool) -> AsyncIterator[Stack]:
-    """Give a stack of the example, which the given provider runs."""
+async def example(engine: Engine, running: lab.Running, folder: Path) -> AsyncIterator[Stack]:
+    """Give a stack of the example."""
     source = require_example()
-    providers = (TLS, LOCAL, PROXMOX) if bpg else (TLS, LOCAL)
-    settings = mirror(folder / "providers", *providers, flavour=engine.flavour)
+    settings = mirror(folder / "providers", TLS, LOCAL, PROXMOX, flavour=engine.flavour)
     work = folder / "example"
     work.mkdir()
     copy_example(source, work, running)
@@ -133,7 +133,7 @@ async def end(stack: Stack, running: lab.Running, *, bpg: bool) -> None:
 
 async def begin(stack: Stack, *, bpg: bool) -> None:
     """Apply everything, after which a machine has welcomed the provisioner."""
-    await stack.run("init", "-input=false", "-no-color", bpg=bpg)
+    await stack.run("init", "-input=false", "-no-color", bpg=True)
     said = await stack.run("apply", "-auto-approve", "-input=false", "-no-color", bpg=bpg)
     assert "Welcome to terraform-provider-proxmox-example!" in said
 
@@ -142,7 +142,7 @@ def test_the_example_is_applied_settles_and_goes(
     engine: Engine, running: lab.Running, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with example(engine, running, tmp_path, bpg=False) as stack:
+        async with example(engine, running, tmp_path) as stack:
             await begin(stack, bpg=False)
             resources, _ = await changes(stack, bpg=False)
             assert resources == set()
@@ -151,6 +151,8 @@ def test_the_example_is_applied_settles_and_goes(
             resources, outputs = await changes(stack, bpg=False)
             assert resources == set()
             assert {name for name in outputs if not name.endswith(RESTLESS)} == set()
+            resources, _ = await changes(stack, bpg=True)
+            assert resources <= NEVER_SETTLED_BY_BPG
             await end(stack, running, bpg=False)
 
     asyncio.run(scenario())
@@ -159,13 +161,13 @@ def test_the_example_is_applied_settles_and_goes(
 def test_the_lab_serves_the_example_of_bpg_itself(
     engine: Engine, running: lab.Running, tmp_path: Path
 ) -> None:
-    require_bpg()
-
     async def scenario() -> None:
-        async with example(engine, running, tmp_path, bpg=True) as stack:
+        async with example(engine, running, tmp_path) as stack:
             await begin(stack, bpg=True)
             resources, _ = await changes(stack, bpg=True)
             assert resources == NEVER_SETTLED_BY_BPG
+            resources, _ = await changes(stack, bpg=False)
+            assert resources <= NEVER_SETTLED_BY_BPG
             await end(stack, running, bpg=True)
 
     asyncio.run(scenario())
