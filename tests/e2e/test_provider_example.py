@@ -1,8 +1,9 @@
 """The example of bpg's own repository: everything in it at once, with either provider, applied and destroyed.
 
-STACKYARD_TEST_BPG_EXAMPLE names the folder (`example` of a checkout), STACKYARD_TEST_BPG the provider's binary,
-STACKYARD_TEST_TLS_PROVIDER and STACKYARD_TEST_LOCAL_PROVIDER those of the others that it uses. Without them it
-is skipped. What is changed in the copy is how a machine is reached by SSH: the addresses of a lab are of no network.
+STACKYARD_TEST_BPG_EXAMPLE names the folder (`example` of a checkout), STACKYARD_TEST_BPG the binary of the
+provider, STACKYARD_TEST_TLS_PROVIDER and STACKYARD_TEST_LOCAL_PROVIDER those of the others that it uses.
+Without them it is skipped. What is changed in the copy is how a machine is reached by SSH: the addresses of
+a lab are of no network.
 """
 
 from __future__ import annotations
