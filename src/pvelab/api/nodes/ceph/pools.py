@@ -137,7 +137,7 @@ def create_pool(call: Call) -> Any:
         call.check("/storage", "Datastore.Allocate")
         if not name[0].isalpha() or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
             raise PveError("pool name contains characters which are illegal for storage naming")
-    given = _DEFAULTS | {key: params[key] for key in _OPTIONS if key in params}
+    given = {**_DEFAULTS, **{key: params[key] for key in _OPTIONS if key in params}}
 
     async def work(task: Task) -> None:
         await task.spend(Work.CREATE)
@@ -207,7 +207,7 @@ def _without_zeros(pool: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> float:
     """Return the number that a size or a ratio stands for."""
-    return float(parse_size(value)) if isinstance(value, str) else float(value)
+    return float(parse_size(value) or 0) if isinstance(value, str) else float(value)
 
 
 def _set(world: World, task: Task, name: str, given: Mapping[str, Any]) -> list[str]:
@@ -240,8 +240,9 @@ def _is_refused(ceph: Ceph, pool: Mapping[str, Any], key: str, value: Any) -> bo
     if key == "min_size":
         return int(value) > int(pool["size"])
     # A pool has one application; Ceph enables another only for those who insist, and Proxmox does not.
-    wrong = {"application": value != pool["application"], "crush_rule": value not in ceph.rules()}
-    return wrong.get(key, False)
+    if key == "application":
+        return str(value) != str(pool["application"])
+    return key == "crush_rule" and value not in ceph.rules()
 
 
 def _require_all(refused: list[str]) -> None:

@@ -1,1 +1,1 @@
-"""Files in datastores."""
+"""Files in the datastores of nodes: images, templates, snippets and backups."""
