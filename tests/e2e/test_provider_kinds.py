@@ -21,8 +21,6 @@ from stackyard.provider import registry
 
 __all__ = ["engine"]
 
-# Kinds that older tests prove (`test_provider_parity.py` and others); the list only shrinks.
-OLDER = set("download_file file pool".split())
 CASES = [pytest.param(case, id=case.id) for case in find_cases()]
 
 
@@ -71,8 +69,7 @@ def test_every_kind_is_proven_in_every_way_or_says_why_not() -> None:
     cases = find_cases()
     index = bpg_schema.load_index().resources
     proven = {kind for case in cases for kind in case.kinds}
-    assert {index[name].kind for name in registry.load().resources} == proven | OLDER
-    assert proven & OLDER == set()
+    assert {index[name].kind for name in registry.load().resources} == proven
     filled = {
         f"{kind} {column}"
         for case in cases

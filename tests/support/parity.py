@@ -28,6 +28,7 @@ COLUMNS = {
 }
 
 Meddling = Callable[[proxmox.Client], Awaitable[object]]
+Preparation = Callable[[lab.Running], None]
 Changes = Mapping[str, str]
 
 
@@ -56,14 +57,14 @@ class Case:
         nothing: Why a column of the table has nothing to prove for a kind, by `KIND COLUMN`.
         bpg_cannot: What bpg itself answers when it is given `update`, `replace` or `import ADDRESS`, in parts
             that follow each other in its output. It does not take part in that then.
-        lab: How the lab is started, where it is to be another one: fields of `pvelab.Options`.
         bpg_replaces: The addresses that bpg imports, and then plans to replace.
+        lab: How the lab is started, where it is to be another one: fields of `pvelab.Options`.
     """
 
     id: str
     kinds: Sequence[str]
     sources: Sequence[str] = ()
-    prepare: Callable[[lab.Running], None] | None = None
+    prepare: Preparation | None = None
     text: str
     update: Changes = field(default_factory=dict)
     updated: Sequence[str] = ()
@@ -79,8 +80,8 @@ class Case:
     secret: str = ""
     nothing: Mapping[str, str] = field(default_factory=dict)
     bpg_cannot: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    lab: Mapping[str, Any] = field(default_factory=dict)
     bpg_replaces: Sequence[str] = ()
+    lab: Mapping[str, Any] = field(default_factory=dict)
 
     def proves(self, kind: str, column: str) -> bool:
         """Tell whether a column of the table is checked for a kind."""
@@ -127,6 +128,7 @@ def joined(name: str, *cases: Case) -> Case:
         hidden=cases[0].hidden,
         nothing=merged("nothing"),
         bpg_cannot=merged("bpg_cannot"),
+        bpg_replaces=each("bpg_replaces"),
         lab=merged("lab"),
     )
 

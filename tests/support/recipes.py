@@ -19,10 +19,12 @@ __all__ = [
     "AWS",
     "FLUX",
     "KUBERNETES",
+    "LOCAL",
     "OCI",
     "PROXMOX",
     "RECIPES",
     "TALOS",
+    "TLS",
     "Provider",
     "copy_stack",
     "mirror",
@@ -62,10 +64,12 @@ FLUX = Provider(name="fluxcd/flux", variable="STACKYARD_TEST_FLUX_PROVIDER", ver
 KUBERNETES = Provider(
     name="hashicorp/kubernetes", variable="STACKYARD_TEST_KUBERNETES_PROVIDER", version="2.38.0"
 )
+TLS = Provider(name="hashicorp/tls", variable="STACKYARD_TEST_TLS_PROVIDER", version="4.3.0")
+LOCAL = Provider(name="hashicorp/local", variable="STACKYARD_TEST_LOCAL_PROVIDER", version="2.9.0")
 PROXMOX = Provider(name="bpg/proxmox", variable="STACKYARD_TEST_BPG", version="0.111.1")
 
 
-def mirror(folder: Path, *providers: Provider) -> Path:
+def mirror(folder: Path, *providers: Provider, flavour: Flavour = Flavour.TOFU) -> Path:
     """Lay out the binaries of providers as an engine installs them; return the engine's settings for that.
 
     The test is skipped if the environment does not name one of them.
@@ -75,9 +79,11 @@ def mirror(folder: Path, *providers: Provider) -> Path:
     asking.mkdir(parents=True)
     rows = "".join(f'    p{i} = {{ source = "{one.name}" }}\n' for i, one in enumerate(providers))
     (asking / "main.tf").write_text(f"terraform {{\n  required_providers {{\n{rows}  }}\n}}\n")
-    tofu = real_engine(Flavour.TOFU).path
+    engine = real_engine(flavour).path
     # The engine says which registry it would ask for each.
-    said = subprocess.run([tofu, "providers"], cwd=asking, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [engine, "providers"], cwd=asking, capture_output=True, text=True, check=True
+    ).stdout
     hosts = {name: host for host, name in re.findall(r"provider\[([^/\]]+)/([^\]]+)\]", said)}
     for provider, binary in binaries.items():
         found = re.search(r"_v(\d+\.\d+\.\d+)", binary.name)

@@ -121,7 +121,8 @@ def _users(config: Mapping[str, Any]) -> dict[str, Account]:
 
 def _entry(value: Any, name: str) -> dict[str, Any]:
     if isinstance(value, dict):
-        return {"name": name, **value}
+        # Cloud-init takes the names of a user's options with dashes as well.
+        return {"name": name, **{str(key).replace("-", "_"): one for key, one in value.items()}}
     return {"name": str(value) if value else name}
 
 

@@ -10,8 +10,21 @@ from stackyard.provider.problems import ImportIdError
 
 if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
+    from stackyard.provider.plan import PlanDraft
 
-__all__ = ["NodeDatastore", "VolumeId", "find_file", "identify_file", "remove_file", "wait_for_file"]
+__all__ = [
+    "ORIGINAL_SIZE",
+    "NodeDatastore",
+    "VolumeId",
+    "find_file",
+    "identify_file",
+    "plan_changed_size",
+    "remove_file",
+    "wait_for_file",
+]
+
+# How a read remembers the size that the state had.
+ORIGINAL_SIZE = "original_state_size"
 
 # Storage that several nodes share may list a new file only a moment later.
 _PAUSES_S = (0.2, 0.4, 0.8, 1.6)
@@ -66,6 +79,19 @@ async def remove_file(work: Work, place: NodeDatastore, volume: str) -> None:
         return
     if upid:
         await proxmox.wait_for(work.client, upid, timeout_s=300.0)
+
+
+def plan_changed_size(planned: PlanDraft) -> bool:
+    """Plan to write a file again that somebody changed, if it may be overwritten; tell whether it is so."""
+    prior = planned.prior
+    before = planned.private.get(ORIGINAL_SIZE)
+    if prior is None or not planned.values["overwrite"] or before in (None, prior.get("size") or 0):
+        return False
+    planned.values["size"] = before
+    planned.replace.append(("size",))
+    size = prior.get("size")
+    planned.warn("The file was changed by somebody else", f"It had {before} bytes and has {size} now.")
+    return True
 
 
 def identify_file(given: str) -> tuple[str, VolumeId]:

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
 
-__all__ = ["await_tasks", "later_tasks", "latest_tasks", "refuse_file", "was_written_by"]
+__all__ = [
+    "await_tasks",
+    "ended_well",
+    "is_of_task",
+    "later_tasks",
+    "later_tasks_about",
+    "latest_tasks",
+    "refuse_file",
+    "was_written_by",
+]
 
 _SINCE, _SEEN = "since", "seen"
 
@@ -46,6 +55,20 @@ async def later_tasks(
         kind: The type of its task.
         says: Tells whether a line of a log is one of that task alone.
     """
+    later = await _list_later(work, entry, kind)
+    if entry.upid:
+        return later
+    return [task for task in later if any(map(says, await proxmox.task_log(work.client, str(task["upid"]))))]
+
+
+async def later_tasks_about(work: Work, entry: Entry, *, kind: str, about: str) -> list[dict[str, Any]]:
+    """Return the tasks that may be the one of an entry, by the object that Proxmox names them after."""
+    return [
+        task for task in await _list_later(work, entry, kind) if entry.upid or str(task.get("id")) == about
+    ]
+
+
+async def _list_later(work: Work, entry: Entry, kind: str) -> list[dict[str, Any]]:
     listed = await proxmox.list_tasks(work.client, entry.node, kind=kind)
     if entry.upid:
         return [task for task in listed if task["upid"] == entry.upid]
@@ -53,12 +76,11 @@ async def later_tasks(
     if _SINCE not in noted:
         # An older version wrote the entry.
         return []
-    later = [
+    return [
         task
         for task in listed
         if _read_start_time(task) >= noted[_SINCE] and task["upid"] not in noted[_SEEN]
     ]
-    return [task for task in later if any(map(says, await proxmox.task_log(work.client, str(task["upid"]))))]
 
 
 async def await_tasks(
@@ -80,11 +102,18 @@ async def was_written_by(
 ) -> bool:
     """Return whether a listed file is certainly what the task of an entry wrote."""
     tasks = await later_tasks(work, entry, kind=kind, says=says)
-    if len(tasks) != 1 or not file.get("ctime"):
-        return False
-    status, ended = str(tasks[0].get("status") or ""), int(tasks[0].get("endtime") or 0)
-    is_good = status == "OK" or status.startswith("WARNINGS")
-    return is_good and _read_start_time(tasks[0]) <= int(file["ctime"]) <= ended
+    return len(tasks) == 1 and ended_well(tasks[0]) and is_of_task(file, tasks[0])
+
+
+def ended_well(task: Mapping[str, Any]) -> bool:
+    """Return whether a listed task has ended and did its work."""
+    status = str(task.get("status") or "")
+    return status == "OK" or status.startswith("WARNINGS")
+
+
+def is_of_task(file: Mapping[str, Any], task: Mapping[str, Any]) -> bool:
+    """Return whether a listed file was last changed while a task ran."""
+    return _read_start_time(task) <= int(file.get("ctime") or -1) <= int(task.get("endtime") or 0)
 
 
 async def refuse_file(work: Work, entry: Entry, identity: str, *, option: str) -> ObjectExistsError:

@@ -153,3 +153,21 @@ async def test_last_monitor_stays_and_monitors_belong_to_their_node() -> None:
             await done(api, await api.delete(f"/nodes/{node}/ceph/mon/{node}"))
         with pytest.raises(Refused, match="can't remove last monitor"):
             await api.delete(f"{C}/mon/pve1")
+
+
+async def test_settings_that_ceph_refuses_leave_the_others_changed() -> None:
+    async with with_lab(nodes=NODES) as api:
+        await build(api)
+        await done(api, await api.post(f"{C}/pool", name="vms", target_size="1G", pg_num_min=8))
+        # A pool that is there is changed to what the call says, and its defaults.
+        await done(api, await api.post(f"{C}/pool", name="vms", pg_num=64))
+        refused = await failed(api, await api.put(f"{C}/pool/vms", application="rgw", size=2, pg_num_min=0))
+        assert "Could not set: application" in refused
+        state = await api.get(f"{C}/pool/vms/status", verbose=1)
+        assert (state["pg_num"], state["size"], state["min_size"]) == (64, 2, 2)
+        assert (state["application_list"], state["target_size"], "pg_num_min" in state) == (
+            ["rbd"],
+            2**30,
+            False,
+        )
+        assert "Could not set: min_size" in await failed(api, await api.put(f"{C}/pool/vms", min_size=3))

@@ -75,6 +75,9 @@ users:
   - name: deploy
     ssh_authorized_keys:
       - {key}
+  - name: dashed
+    ssh-authorized-keys:
+      - {key}
   - name: plain
     plain_text_passwd: open-sesame
     lock_passwd: false
@@ -94,8 +97,9 @@ async def test_users_of_a_custom_user_data_snippet_get_in() -> None:
         seed=parse_seed({"files": [{"volume": "local:snippets/u.yaml", "text": text}]})
     ) as api:
         await make_vm(api, ciuser="ignored", cipassword="ignored-2", cicustom="user=local:snippets/u.yaml")
-        async with guest(api, username="deploy", client_keys=[key]) as ssh:
-            assert (await said(ssh, "whoami"))[1] == "deploy\n"
+        for name in ("deploy", "dashed"):
+            async with guest(api, username=name, client_keys=[key]) as ssh:
+                assert (await said(ssh, "whoami"))[1] == f"{name}\n"
         for name, password in (("plain", "open-sesame"), ("debian", "for-debian")):
             async with guest(api, username=name, password=password) as ssh:
                 assert (await said(ssh, "whoami"))[1] == f"{name}\n"

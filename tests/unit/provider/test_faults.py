@@ -13,6 +13,7 @@ from tests.support.provider_bench import Failed, bench
 from tests.support.web import served
 
 from stackyard import lab
+from stackyard.clients import proxmox
 
 POOL = ("proxmox_virtual_environment_pool", {"pool_id": "apps", "comment": "all of them"})
 BRIDGE = ("proxmox_network_linux_bridge", {"node_name": "pve1", "name": "vmbr9", "vlan_aware": True})
@@ -35,7 +36,22 @@ IMAGE = (
     "proxmox_download_file",
     {"node_name": "pve1", "datastore_id": "local", "content_type": "iso", "file_name": "a.img"},
 )
-RESOURCES = [POOL, BRIDGE, ZONE, BOND, CONTROLLER, FABRIC, SNIPPET, IMAGE]
+ZFS = (
+    "proxmox_node_disk_zfs",
+    {
+        "node_name": "pve1",
+        "name": "tank",
+        "devices": ["/dev/sda"],
+        "raidlevel": "single",
+        "cleanup_disks": True,
+    },
+)
+CEPH = ("proxmox_ceph_pool", {"node_name": "pve1", "name": "apps", "size": 2})
+OCI = (
+    "proxmox_oci_image",
+    {"node_name": "pve1", "datastore_id": "local", "reference": "docker.io/library/debian:13"},
+)
+RESOURCES = [POOL, BRIDGE, ZONE, BOND, CONTROLLER, FABRIC, SNIPPET, IMAGE, ZFS, CEPH, OCI]
 
 FAULTS: list[dict[str, Any]] = [
     {"kind": "drop", "when": "before"},
@@ -65,6 +81,7 @@ def test_the_next_apply_ends_well(
     async def scenario(url: str) -> None:
         wanted = {**config, **({"url": f"{url}/a.img"} if type_name.endswith("download_file") else {})}
         async with lab.start(nodes=("pve1",), ssh_port=0) as running:
+            await set_up_ceph(running)
             for nth in range(1, MOST_CALLS):
                 if not await struck_once(
                     running, tmp_path / "journal", fault | {"nth": nth}, type_name, wanted
@@ -74,6 +91,13 @@ def test_the_next_apply_ends_well(
 
     with served(tmp_path) as url:
         asyncio.run(scenario(url))
+
+
+async def set_up_ceph(running: lab.Running) -> None:
+    async with lab_api(running) as api:
+        await api.post("/nodes/pve1/ceph/init")
+        upid = await api.post("/nodes/pve1/ceph/mon/pve1")
+        await proxmox.wait_for(api, upid, timeout_s=60)
 
 
 async def struck_once(
@@ -106,8 +130,11 @@ async def struck_once(
         (*CONTROLLER, {"asn": 65001}),
         (*FABRIC, {"hello_interval": None, "ip6_prefix": "FD90::1/64"}),
         (*IMAGE, {}),
+        (*ZFS, {"cleanup_config": True}),
+        (*CEPH, {"remove_storages": True}),
+        (*OCI, {"upload_timeout": 60}),
     ],
-    ids=["pool", "bridge", "zone", "bond", "controller", "fabric", "image"],
+    ids=["pool", "bridge", "zone", "bond", "controller", "fabric", "image", "zfs", "ceph", "oci"],
 )
 def test_what_a_killed_run_made_is_taken_over_with_the_values_of_now(
     type_name: str, config: dict[str, Any], change: dict[str, Any], tmp_path: Path
@@ -117,6 +144,7 @@ def test_what_a_killed_run_made_is_taken_over_with_the_values_of_now(
     async def scenario(url: str) -> None:
         wanted = {**config, **({"url": f"{url}/a.img"} if type_name.endswith("download_file") else {})}
         async with lab.start(nodes=("pve1",)) as running:
+            await set_up_ceph(running)
             async with bench(running, tmp_path / "journal") as it:
                 await it.apply(type_name, **wanted)
             # The state of that run was never written.

@@ -53,6 +53,14 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
             "url": "https://example.org/a.img",
         },
     ),
+    "zfs pool": (
+        "proxmox_node_disk_zfs",
+        {"node_name": "pve1", "name": "tank", "devices": ["/dev/sda"], "raidlevel": "single"},
+    ),
+    "oci image": (
+        "proxmox_oci_image",
+        {"node_name": "pve1", "datastore_id": "local", "reference": "docker.io/library/debian:13"},
+    ),
     "upload": (
         "proxmox_virtual_environment_file",
         {

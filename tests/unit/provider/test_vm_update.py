@@ -216,6 +216,21 @@ def test_the_disk_that_boots_is_not_taken_away() -> None:
     run(scenario)
 
 
+def test_a_clone_keeps_the_disks_of_its_template_beside_its_own() -> None:
+    async def scenario(it: Bench, running: lab.Running) -> None:
+        disk = [{"interface": "scsi0", "size": 2, "datastore_id": "local-lvm"}]
+        await it.apply(VM, node_name="pve1", vm_id=900, started=False, template=True, disk=disk)
+        it.states.clear()
+        own = [{"interface": "scsi1", "size": 1, "datastore_id": "local-lvm"}]
+        wanted = {"node_name": "pve1", "vm_id": 200, "clone": [{"vm_id": 900}], "started": False}
+        await it.apply(VM, **wanted, disk=own)
+        assert await it.is_settled(VM, **wanted, disk=own)
+        await it.apply(VM, **wanted, disk=[{**own[0], "size": 2}])
+        assert {"scsi0", "scsi1"} <= set(config_of(running))
+
+    run(scenario)
+
+
 def test_a_running_vm_moves_to_another_node() -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
         here, there = BASE | {"migrate": True}, BASE | {"migrate": True, "node_name": "pve2"}

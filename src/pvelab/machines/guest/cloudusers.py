@@ -129,7 +129,7 @@ def _entries(config: Config) -> list[Config]:
         if listed == "default":
             found.append({**whole, **default})
         elif isinstance(listed, dict):
-            found.append(dict(listed))
+            found.append(_with_underscores(listed))
         else:
             found += [{"name": name.strip()} for name in str(listed).split(",") if name.strip()]
     # `user: root` without a list still means someone.
@@ -234,8 +234,13 @@ def _groups(value: Any) -> list[tuple[str, list[str]]]:
 
 def _as_entry(value: Any, name: str) -> Config:
     if isinstance(value, dict):
-        return {"name": name, **value}
+        return {"name": name, **_with_underscores(value)}
     return {"name": str(value) if value else name}
+
+
+def _with_underscores(entry: Config) -> Config:
+    """Return the options of a user by the names that have no dashes: cloud-init takes either."""
+    return {str(key).replace("-", "_"): value for key, value in entry.items()}
 
 
 def _list(value: Any) -> list[Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pvelab.world.store import Document, Store
 
-__all__ = ["DEFAULT_DISKS", "Disk", "DiskPool", "NodeDisks", "declare_disks"]
+__all__ = ["DEFAULT_DISKS", "Disk", "DiskPool", "NodeDisks", "declare_disks", "link_by_id"]
 
 _DISKS, _POOLS = "physical_disks", "disk_pools"
 _GB = 10**9
@@ -60,6 +60,11 @@ class DiskPool:
 def declare_disks(store: Store, node: str, disks: Iterable[Disk]) -> None:
     """Give a node other disks than the usual ones, all unused but the one it boots from."""
     store.put(_DISKS, node, {"disks": {disk.path: _document(node, disk) for disk in disks}})
+
+
+def link_by_id(disk: Mapping[str, Any]) -> str:
+    """Return the name of a disk that stays the same wherever it is plugged in."""
+    return f"/dev/disk/by-id/wwn-{disk['wwn']}"
 
 
 class NodeDisks:

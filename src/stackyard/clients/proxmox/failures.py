@@ -219,6 +219,8 @@ _MISSING = (
     "no such user",
     "no such token",
     "No such file or directory",
+    # Of a pool of Ceph.
+    "unrecognized pool",
 )
 # Of other things "not found" is also said when something else is wrong.
 _MISSING_MAPPING = re.compile(r"\bmapping '[^']*' not found")

@@ -11,10 +11,12 @@ from stackyard.clients import proxmox
 from stackyard.provider.checks import matches, one_of
 from stackyard.provider.create_once import is_unsure, make_subject, note_seen
 from stackyard.provider.datastore_files import (
+    ORIGINAL_SIZE,
     NodeDatastore,
     VolumeId,
     find_file,
     identify_file,
+    plan_changed_size,
     remove_file,
     wait_for_file,
 )
@@ -39,6 +41,7 @@ _EXISTS = "refusing to override existing file"
 _TASK = "download"
 # How an entry of the journal notes the URL.
 _SOURCE = "source"
+_ORIGIN = ("url", "checksum", "checksum_algorithm", "decompression_algorithm")
 _LOGGED = re.compile(r"downloading (\S+) to /(?:.*/)?([^/]+)")
 
 
@@ -188,7 +191,8 @@ async def _read(work: Work, state: Object) -> Object | None:
     found = await find_file(work, _place(state), state["id"], state["content_type"])
     if found is None:
         return None
-    work.private["original_state_size"] = state.get("size") or 0
+    if state.get("size") is not None:
+        work.private[ORIGINAL_SIZE] = state["size"]
     if state.get("overwrite") and state.get("url"):
         work.private["url_size"] = await _url_size(work, state)
     return {**state, "size": found.get("size")}
@@ -216,17 +220,12 @@ async def _delete(work: Work, state: Object) -> None:
 def _plan_size(planned: PlanDraft) -> None:
     """Plan another download when the file was changed, here or at its source, and may be overwritten."""
     prior = planned.prior
-    if prior is None or not planned.values["overwrite"]:
+    if prior is None or not planned.values["overwrite"] or plan_changed_size(planned):
         return
-    size = prior.get("size")
-    before, at_source = planned.private.get("original_state_size"), planned.private.get("url_size")
-    if before is not None and before != (size or 0):
-        planned.values["size"] = before
-        planned.replace.append(("size",))
-        planned.warn("The file was changed by somebody else", f"It had {before} bytes and has {size} now.")
-    elif at_source is None or planned.values["url"] != prior["url"]:
+    size, at_source = prior.get("size"), planned.private.get("url_size")
+    if at_source is None or planned.values["url"] != prior["url"]:
         return
-    elif at_source < 0:
+    if at_source < 0:
         planned.warn("The source of the file cannot be read", f"{prior['url']} gives no size.")
     elif at_source != size and not prior.get("decompression_algorithm"):
         planned.values["size"] = at_source
@@ -234,6 +233,13 @@ def _plan_size(planned: PlanDraft) -> None:
         planned.warn(
             "The file has changed at its source", f"It has {at_source} bytes there, and {size} here."
         )
+
+
+def _plan(planned: PlanDraft) -> None:
+    if planned.prior is not None and planned.prior.get("url") is None:
+        # Nobody knows where an imported file came from: what the configuration says is believed.
+        planned.replace = [path for path in planned.replace if path[0] not in _ORIGIN]
+    _plan_size(planned)
 
 
 def _check(config: Object) -> Iterator[Problem]:
@@ -260,7 +266,7 @@ RESOURCE = Resource(
     update=_update,
     delete=_delete,
     identify=_identify,
-    plan=_plan_size,
+    plan=_plan,
     validate=_check,
     rules={
         "id": Rule(keep=True),

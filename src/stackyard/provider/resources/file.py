@@ -313,6 +313,10 @@ def _plan(planned: PlanDraft) -> None:
     if planned.is_new and not planned.is_configured("content_type") and is_whole(named):
         with contextlib.suppress(AttributeValueError):
             planned.values["content_type"] = _volume(planned.values).content
+    prior = planned.prior
+    if prior is not None and not prior.get("source_file") and not prior.get("source_raw"):
+        # Nobody knows what an imported file was made from: what the configuration says is believed.
+        planned.replace = [path for path in planned.replace if path[0] not in ("source_file", "source_raw")]
 
 
 def _check(config: Object) -> Iterator[Problem]:

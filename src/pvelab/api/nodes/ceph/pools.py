@@ -26,6 +26,16 @@ _OPTIONS = (
     *("size", "min_size", "pg_num", "pg_num_min", "crush_rule", "application", "pg_autoscale_mode"),
     *("target_size", "target_size_ratio"),
 )
+# What Proxmox itself gives a new pool, whatever the cluster was set up with.
+_DEFAULTS: Mapping[str, Any] = {
+    "size": 3,
+    "min_size": 2,
+    "pg_num": 128,
+    "application": "rbd",
+    "pg_autoscale_mode": "warn",
+}
+_METADATA_GROUPS = 32
+_UNSET_BY_ZERO = ("target_size", "target_size_ratio", "pg_num_min")
 _FLAGS = (
     *("noscrub", "nodeep-scrub", "nodelete", "nopgchange", "nosizechange", "write_fadvise_dontneed"),
     *("use_gmt_hitset", "fast_read"),
@@ -122,20 +132,23 @@ def create_pool(call: Call) -> Any:
     ceph.require()
     name = str(params["name"])
     erasure = _erasure(call)
-    if params.get("add_storages"):
+    add_storages = params.get("add_storages", bool(erasure))
+    if add_storages:
         call.check("/storage", "Datastore.Allocate")
         if not name[0].isalpha() or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
             raise PveError("pool name contains characters which are illegal for storage naming")
-    given = {key: params[key] for key in _OPTIONS if key in params}
+    given = {**_DEFAULTS, **{key: params[key] for key in _OPTIONS if key in params}}
 
     async def work(task: Task) -> None:
         await task.spend(Work.CREATE)
         with task.step():
             main = f"{name}-metadata" if erasure else name
-            _create(world, task, main, given)
             if erasure:
                 _create_erasure(world, task, name, erasure, given)
-            if params.get("add_storages"):
+            refused = _create(world, task, main, given | ({"pg_num": _METADATA_GROUPS} if erasure else {}))
+        _require_all(refused)
+        with task.step():
+            if add_storages:
                 _add_storage(world, name, main, f"{name}-data" if erasure else None)
             Ceph(world).refresh_capacities()
 
@@ -157,38 +170,84 @@ def _create_erasure(
 ) -> None:
     k, m = int(erasure["k"]), int(erasure["m"])
     profile = str(erasure.get("profile") or f"pve_ec_{name}")
-    task.log(f"created new erasure code profile '{profile}'")
-    size = {"size": k + m, "min_size": k + 1 if m > 1 else k, "crush_rule": f"{name}-data"}
-    _add_pool(world, f"{name}-data", {**given, **size}, kind="erasure")
+    if not erasure.get("profile"):
+        task.log(f"created new erasure code profile '{profile}'")
+    # How many pieces there are, and where they go, is up to the profile.
+    own = {"size": k + m, "min_size": k + 1 if m > 1 else k, "crush_rule": f"{name}-data"}
+    _create(world, task, f"{name}-data", {**given, **own}, kind="erasure")
 
 
-def _create(world: World, task: Task, name: str, given: Mapping[str, Any]) -> None:
+def _create(
+    world: World, task: Task, name: str, given: Mapping[str, Any], *, kind: str = "replicated"
+) -> list[str]:
+    """Make a pool, in the running transaction, and return what Ceph refuses of it.
+
+    Ceph changes a pool of that name that is there already.
+    """
     ceph = Ceph(world)
-    if name in ceph.pools():
-        task.log(f"pool {name}: already exists")
-        raise PveError(f"mon_command failed - pool '{name}' already exists")
+    present = ceph.pools().get(name)
+    if present is not None:
+        if present["type"] != kind:
+            raise PveError(f"mon_command failed - pool '{name}' cannot change to type {kind}")
+        return _set(world, task, name, given)
     rule = given.get("crush_rule")
-    if rule is not None and rule not in ceph.rules():
-        raise PveError(f"Could not set: crush_rule '{rule}'")
-    _add_pool(world, name, given)
+    refused = ["crush_rule"] if kind == "replicated" and rule not in (None, *ceph.rules()) else []
+    given = {key: value for key, value in given.items() if key not in refused}
+    pool = {"crush_rule": "replicated_rule", **given, "id": ceph.next_pool(), "type": kind}
+    world.store.put(POOLS, name, _without_zeros(pool))
     for key, value in given.items():
         task.log(f"pool {name}: applying {key} = {value}")
+    return refused
 
 
-def _add_pool(world: World, name: str, given: Mapping[str, Any], *, kind: str = "replicated") -> None:
-    """Put a pool with what is given and the defaults of the cluster, in the running transaction."""
+def _without_zeros(pool: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what Ceph takes a zero for: not set."""
+    return {key: value for key, value in pool.items() if key not in _UNSET_BY_ZERO or _number(value)}
+
+
+def _number(value: Any) -> float:
+    """Return the number that a size or a ratio stands for."""
+    return float(parse_size(value) or 0) if isinstance(value, str) else float(value)
+
+
+def _set(world: World, task: Task, name: str, given: Mapping[str, Any]) -> list[str]:
+    """Change settings of a pool one by one, in the running transaction, and return what Ceph refuses."""
     ceph = Ceph(world)
-    config = ceph.require_set_up()
-    defaults = {
-        "size": int(config["size"]),
-        "min_size": int(config["min_size"]),
-        "pg_num": 128,
-        "pg_autoscale_mode": "warn",
-        "crush_rule": "replicated_rule",
-        "application": "rbd",
-    }
-    pool = {**defaults, **given, "id": ceph.next_pool(), "type": kind}
-    world.store.put(POOLS, name, pool)
+    pool, refused = dict(ceph.require_pool(name)), []
+    given = dict(given)
+    if pool["type"] == "erasure":
+        for key in ("size", "crush_rule"):
+            if given.pop(key, None) is not None:
+                task.log(f"cannot set '{key}' for erasure coded pool")
+    # The number of copies resets how many of them there have to be, so that it comes first.
+    for key in sorted(given, key=lambda one: (one != "size", one)):
+        value = given[key]
+        if key != "application" and pool.get(key) == value:
+            task.log(f"skipping '{key}', did not change")
+            continue
+        task.log(f"pool {name}: applying {key} = {value}")
+        if _is_refused(ceph, pool, key, value):
+            refused.append(key)
+        else:
+            pool[key] = value
+            if key == "size":
+                pool["min_size"] = min(int(value), int(_DEFAULTS["min_size"]))
+    world.store.put(POOLS, name, _without_zeros(pool))
+    return refused
+
+
+def _is_refused(ceph: Ceph, pool: Mapping[str, Any], key: str, value: Any) -> bool:
+    if key == "min_size":
+        return int(value) > int(pool["size"])
+    # A pool has one application; Ceph enables another only for those who insist, and Proxmox does not.
+    if key == "application":
+        return str(value) != str(pool["application"])
+    return key == "crush_rule" and value not in ceph.rules()
+
+
+def _require_all(refused: list[str]) -> None:
+    if refused:
+        raise PveError(f"Could not set: {', '.join(sorted(refused))}")
 
 
 def _add_storage(world: World, name: str, pool: str, data: str | None) -> None:
@@ -209,15 +268,10 @@ def update_pool(call: Call) -> Any:
 
     async def work(task: Task) -> None:
         with task.step():
-            pool = ceph.require_pool(name)
-            for key, value in given.items():
-                task.log(f"pool {name}: applying {key} = {value}")
-            if "crush_rule" in given and given["crush_rule"] not in ceph.rules():
-                raise PveError("Could not set: crush_rule")
-            if "size" in given and pool["type"] == "erasure":
-                raise PveError("Could not set: size")
-            call.store.put(POOLS, name, {**pool, **given})
+            refused = _set(call.world, task, name, given)
             ceph.refresh_capacities()
+        # What Ceph accepted is changed all the same.
+        _require_all(refused)
 
     return call.start_task("cephsetpool", name, work)
 

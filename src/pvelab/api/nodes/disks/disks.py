@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.server.routing import route
-from pvelab.world.storage.physical import SYSTEM_DISK, NodeDisks
+from pvelab.world.storage.physical import SYSTEM_DISK, NodeDisks, link_by_id
 
 if TYPE_CHECKING:
     from pvelab.server.call import Call
@@ -57,7 +57,7 @@ def _row(path: str, disk: dict[str, Any], *, smart: bool) -> dict[str, Any]:
         "health": disk.get("health", "PASSED") if smart else "UNKNOWN",
         "osdid": osds[0] if osds else -1,
         "osdid-list": osds or None,
-        "by_id_link": f"/dev/disk/by-id/wwn-{disk['wwn']}",
+        "by_id_link": link_by_id(disk),
     }
     return row | ({"used": disk["used"]} if disk.get("used") else {})
 

@@ -10,7 +10,7 @@ from pvelab.server.params import properties
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
-from pvelab.world.storage.physical import DiskPool, NodeDisks
+from pvelab.world.storage.physical import DiskPool, NodeDisks, link_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,8 @@ def _count_used_bytes(world: World, node: str, pool: str) -> int:
 def read_pool(call: Call) -> Any:
     """Answer a pool with its devices."""
     name = call.params["name"]
-    pool = NodeDisks(call.store, call.node).pools("zfs").get(name)
+    physical = NodeDisks(call.store, call.node)
+    pool = physical.pools("zfs").get(name)
     if pool is None:
         raise PveError(f"command '/sbin/zpool status -P {name}' failed: exit code 1")
     return {
@@ -80,7 +81,7 @@ def read_pool(call: Call) -> Any:
         "scan": "none requested",
         "errors": "No known data errors",
         "leaf": 0,
-        "children": [_vdev(name, _groups(pool))],
+        "children": [_vdev(name, _groups(pool, physical))],
     }
 
 
@@ -89,9 +90,10 @@ def _vdev(name: str, children: list[dict[str, Any]]) -> dict[str, Any]:
     return row | ({"leaf": 0, "children": children} if children else {"leaf": 1})
 
 
-def _groups(pool: Document) -> list[dict[str, Any]]:
-    level, devices = str(pool["raidlevel"]), [str(device) for device in pool["devices"]]
-    leaves = [_vdev(f"{device}1", []) for device in devices]
+def _groups(pool: Document, physical: NodeDisks) -> list[dict[str, Any]]:
+    level, disks = str(pool["raidlevel"]), physical.disks()
+    # ZFS makes a partition of its own on each disk, which Proxmox gives it by its name in by-id.
+    leaves = [_vdev(f"{link_by_id(disks[str(device)])}-part1", []) for device in pool["devices"]]
     if level == "single":
         return leaves
     if level == "raid10":
@@ -179,7 +181,8 @@ def remove_pool(call: Call) -> Any:
 
     async def work(task: Task) -> None:
         if name not in physical.pools("zfs"):
-            raise PveError(f"command '/sbin/zpool list -HPL {name}' failed: exit code 1")
+            tool = "list -vHPL" if params.get("cleanup-disks") else "destroy"
+            raise PveError(f"command 'zpool {tool} {name}' failed: exit code 1")
         await task.spend(Work.DELETE)
         with task.step():
             physical.remove("zfs", name, free=bool(params.get("cleanup-disks")))
@@ -187,9 +190,7 @@ def remove_pool(call: Call) -> Any:
                 forget_storages(
                     world,
                     node,
-                    lambda config: (
-                        config["type"] == "zfspool" and str(config.get("pool", "")).partition("/")[0] == name
-                    ),
+                    lambda config: config["type"] == "zfspool" and config.get("pool") == name,
                 )
 
     return call.start_task("zfsremove", name, work)

@@ -26,11 +26,17 @@ def plan(planned: PlanDraft) -> None:
     """Adjust the plan of a VM."""
     _plan_network(planned)
     if planned.prior is None:
+        if planned.values.get("template") is True:
+            # A template never runs. With bpg its state does not have this; it would wait for its addresses.
+            planned.values["started"] = None
         return
     if planned.is_imported:
         _keep_beginning(planned, planned.prior)
     _plan_disks(planned, planned.prior)
     _plan_numa(planned, planned.prior)
+    if not planned.config.get("vga"):
+        # A display that no one configures is the one that is there, for example that of a template.
+        planned.values["vga"] = planned.prior.get("vga")
     if planned.values.get("template"):
         # A template never runs, whatever the configuration says.
         planned.values["started"] = planned.prior.get("started")

@@ -113,7 +113,8 @@ def _read_disks(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Obj
         if is_disk(key, config[key], vm_id)
     }
     first = [found.pop(interface) for interface in known if interface in found]
-    return {"disk": [*first, *found.values()]}
+    # The disks that a clone has from its template are not the configuration's to remove.
+    return {"disk": first if shown.is_clone else [*first, *found.values()]}
 
 
 async def _complete_format(guest: Guest, disk: Object, known: Object | None) -> None:

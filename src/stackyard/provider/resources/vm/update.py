@@ -276,7 +276,10 @@ def _disk_changes(change: _Change, config: Mapping[str, Any]) -> tuple[dict[str,
         if text is not None:
             drives[interface] = text
     vm_id = change.guest.vm_id
-    gone = [key for key in config if key not in wanted and is_disk(key, config[key], vm_id)]
+    # Only what the plan has shown goes: a clone also has the disks of its template.
+    seen = by_interface(change.prior.get("disk"))
+    left = [key for key in seen if key in config and key not in wanted]
+    gone = [key for key in left if is_disk(key, config[key], vm_id)]
     boots = [key for key in gone if key in (change.planned.get("boot_order") or ())]
     if boots:
         raise AttributeValueError(

@@ -1,0 +1,1 @@
+"""The Ceph cluster as its monitors see it: its health and who is in the quorum."""

@@ -1,0 +1,1 @@
+"""Files in the datastores of nodes: images, templates, snippets and backups."""

@@ -1,0 +1,1 @@
+"""Devices of a node, as its kernel finds them on its buses."""

@@ -1,0 +1,1 @@
+"""Ceph, as far as Proxmox manages it: its pools."""

@@ -1,0 +1,1 @@
+"""Disks of a node, and what is made of them."""
