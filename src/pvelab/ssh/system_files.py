@@ -1,8 +1,8 @@
 """Files of a node that are not in a storage: who it is, its network, and what Proxmox keeps under /etc/pve.
 
-The file of a guest is printed from its configuration, and what is written to it becomes the configuration. The
-interfaces of a node are in two files, the one in force and the one that waits for a reload; beside them there
-may be others, such as a copy.
+The file of a guest is printed from its configuration, and what is written to it becomes the configuration.
+The interfaces of a node are in two files, the one in force and the one that waits for a reload; beside them
+there may be others, such as a copy.
 """
 
 from __future__ import annotations

@@ -188,6 +188,8 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
     # Two clusters may have a node of the same name; here, the one of the target is meant.
     by_name[chosen.node_name] = chosen.name
     used = {guest.node for guest in desired.guests} | {file.node for file in desired.files}
+    used |= {interface.node for interface in (*desired.bridges, *desired.vlans)}
+    used |= {node for one in desired.objects if isinstance(node := one.attributes.get("node_name"), str)}
     hosts = [resolver.resolve_host(by_name[node]) for node in sorted(used) if node in by_name]
     return SshAccess(
         user=chosen.ssh_user,

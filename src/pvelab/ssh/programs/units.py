@@ -25,61 +25,72 @@ _FLAGS = ("--quiet", "-q", "--collect", "-G", "--no-block")
 
 def unit_programs(session: ShellSession, timers: Timers) -> Mapping[str, Program]:
     """Return the programs for someone at a node."""
+    programs = _UnitPrograms(session, timers)
+    return {
+        "systemd-run": programs.systemd_run,
+        "systemctl": programs.systemctl,
+        "ifreload": programs.ifreload,
+    }
 
-    async def systemd_run(shell: Shell, words: list[str], streams: Streams) -> int:
+
+class _UnitPrograms:
+    def __init__(self, session: ShellSession, timers: Timers) -> None:
+        self._session = session
+        self._timers = timers
+
+    async def systemd_run(self, shell: Shell, words: list[str], streams: Streams) -> int:
         options, command = _split(words[1:])
         after = _SECONDS.fullmatch(options.get("--on-active", ""))
         unit = options.get("--unit", "").removesuffix(".timer")
-        if not _is_root(session, shell):
-            await streams.complain(
-                "Failed to start transient timer unit: Interactive authentication required."
-            )
-            return 1
+        problem = ""
         if after is None or not unit or not command:
-            await streams.complain("systemd-run: the lab knows --unit=NAME --on-active=SECONDS COMMAND ...")
+            problem = "the lab knows --unit=NAME --on-active=SECONDS COMMAND ..."
+        elif not _is_root(self._session, shell):
+            problem = "Interactive authentication required."
+        elif self._timers.is_set(self._session.node, unit):
+            problem = f"Unit {unit}.timer was already loaded or has a fragment file."
+        if problem or after is None:
+            await streams.complain(f"Failed to start transient timer unit: {problem}")
             return 1
-        if timers.is_set(session.node, unit):
-            text = f"Unit {unit}.timer was already loaded or has a fragment file."
-            await streams.complain(f"Failed to start transient timer unit: {text}")
-            return 1
-        timers.set(session.node, unit, float(after[1]) * _UNITS[after[2]], command)
+        self._timers.set(self._session.node, unit, float(after[1]) * _UNITS[after[2]], command)
         if not {"--quiet", "-q"}.intersection(words):
             await streams.complain(f"Running timer as unit: {unit}.timer")
         return 0
 
-    async def systemctl(shell: Shell, words: list[str], streams: Streams) -> int:
+    async def systemctl(self, shell: Shell, words: list[str], streams: Streams) -> int:
         rest = [word for word in words[1:] if word not in _FLAGS]
         if len(rest) < 2 or rest[0] not in ("stop", "is-active"):
             await streams.complain("systemctl: the lab knows stop and is-active, for transient timers")
             return 1
-        return await _control(shell, rest[0], rest[1:], streams)
-
-    async def _control(shell: Shell, verb: str, units: list[str], streams: Streams) -> int:
-        if verb == "stop" and not _is_root(session, shell):
+        if rest[0] == "is-active":
+            found = [one for unit in rest[1:] for one in self._find(unit)]
+            await streams.say("active" if found else "inactive")
+            return 0 if found else 3
+        if not _is_root(self._session, shell):
             await streams.complain("Failed to stop unit: Interactive authentication required.")
             return 1
-        status = 0
-        for unit in units:
-            found = [one for one in timers.names(session.node) if fnmatch.fnmatchcase(f"{one}.timer", unit)]
-            for one in found if verb == "stop" else ():
-                timers.stop(session.node, one)
-            if verb == "is-active":
-                await streams.say("active" if found else "inactive")
-                status = 0 if found else 3
-            elif not found and not re.search(r"[*?\[]", unit):
-                await streams.complain(f"Failed to stop {unit}: Unit {unit} not loaded.")
-                status = 5
-        return status
+        return max([await self._stop(unit, streams) for unit in rest[1:]])
 
-    async def ifreload(shell: Shell, words: list[str], streams: Streams) -> int:
-        if words[1:] != ["-a"] or not _is_root(session, shell):
+    def _find(self, unit: str) -> list[str]:
+        known = self._timers.names(self._session.node)
+        return [one for one in known if fnmatch.fnmatchcase(f"{one}.timer", unit)]
+
+    async def _stop(self, unit: str, streams: Streams) -> int:
+        found = self._find(unit)
+        for one in found:
+            self._timers.stop(self._session.node, one)
+        if found or re.search(r"[*?\[]", unit):
+            return 0
+        await streams.complain(f"Failed to stop {unit}: Unit {unit} not loaded.")
+        return 5
+
+    async def ifreload(self, shell: Shell, words: list[str], streams: Streams) -> int:
+        if words[1:] != ["-a"] or not _is_root(self._session, shell):
             await streams.complain("ifreload: the lab knows `ifreload -a`, for root")
             return 1
-        with session.world.store.transaction():
-            bring_up(session.world, session.node)
+        with self._session.world.store.transaction():
+            bring_up(self._session.world, self._session.node)
         return 0
-
-    return {"systemd-run": systemd_run, "systemctl": systemctl, "ifreload": ifreload}
 
 
 def _split(words: list[str]) -> tuple[dict[str, str], list[str]]:
