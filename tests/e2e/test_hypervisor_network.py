@@ -89,7 +89,7 @@ def test_a_change_of_the_management_bridge_has_a_way_back(yard: Yard) -> None:
     yard.run("apply", "hypervisor:pve1", "--adopt", "--yes", *RELOAD)
     yard.running.add_fault("network-cuts", node="pve1")
 
-    # Without its own permit it is refused, and without SSH as well; with both, the timer is set before and stopped after.
+    # Refused without its own permit, and without SSH. With both, the timer is set before and stopped after.
     write(yard, mtu=1400)
     assert yard.codes("apply", "hypervisor:pve1", "--yes", *RELOAD) == ["E-GUARD-CUTS-MANAGEMENT"]
     before = interfaces(yard)
