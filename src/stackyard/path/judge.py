@@ -9,6 +9,7 @@ from stackyard.desired import Desired
 from stackyard.engine import tofu
 from stackyard.guard import Verdict, inspect, inspect_facts
 from stackyard.guard.checks import list_follow_ups, list_reads
+from stackyard.guard.hypervisor.management import STATUS
 from stackyard.guard.implied import derive_implied_calls
 from stackyard.path.bpg_login import find_unlike_logins
 from stackyard.path.guard_facts import caller_of, read_facts
@@ -68,5 +69,6 @@ async def _read(run: Run, implied: ImpliedCalls, scene: PlanInput) -> Facts:
             answers={**facts.answers, **more.answers},
             unanswered={**facts.unanswered, **more.unanswered},
         )
-    operator = None if implied.changes.is_empty else await find_operator(run.resolved)
+    # Only what concerns the network of nodes asks for their addresses.
+    operator = await find_operator(run.resolved) if STATUS in facts.answers else None
     return dataclasses.replace(facts, owners=scene.owners, operator=operator)
