@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change, Changes
     from stackyard.guard.facts import Facts
 
-__all__ = ["ACL_KINDS", "ROLES", "Access", "Account", "Entry", "apply_plan", "read_access"]
+__all__ = ["ACL_KINDS", "ROLES", "Access", "Account", "Entry", "foresee_access", "read_access"]
 
 ROLES = ApiRead("/access/roles")
 ACL_KINDS = ("acl", "group", "role", "user", "user_token")
@@ -137,7 +137,7 @@ def read_access(facts: Facts) -> Access:
     )
 
 
-def apply_plan(access: Access, changes: Changes) -> Access:
+def foresee_access(access: Access, changes: Changes) -> Access:
     """Return who may do what once a plan is applied."""
     mine = [change for change in changes.planned if short_kind(change) in ACL_KINDS]
     for change in mine:

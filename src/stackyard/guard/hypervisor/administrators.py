@@ -8,7 +8,7 @@ from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.facts import PERMISSIONS, ROOT
 from stackyard.guard.findings import Finding
-from stackyard.guard.hypervisor.access import ACL_KINDS, ROLES, apply_plan, read_access
+from stackyard.guard.hypervisor.access import ACL_KINDS, ROLES, foresee_access, read_access
 from stackyard.guard.hypervisor.cluster_uses import ACL, USERS
 from stackyard.guard.subjects import short_kind
 
@@ -72,7 +72,7 @@ def find_lost_rights(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
             yield Finding(kind=ACCESS_UNKNOWN, detail=detail)
             return
     before = read_access(facts)
-    after = apply_plan(before, implied.changes)
+    after = foresee_access(before, implied.changes)
     administrators = _list_administrators(before)
     if administrators and not _list_administrators(after):
         gone = ", ".join(administrators[:_MOST_LISTED])

@@ -85,6 +85,11 @@ class _Rest:
                     return _final(change)
         return None
 
+    def keeps(self, kind: str, name: str) -> bool:
+        """Return whether something stays."""
+        after = self.after(kind, name)
+        return after is None or bool(after)
+
     def keeps_entry(self, row: Mapping[str, Any]) -> bool:
         """Return whether an entry of the access list stays."""
         entry = (str(row.get("path")), str(row.get("ugid")), str(row.get("roleid")))
@@ -119,7 +124,7 @@ def _storage(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
         for row in facts.rows(STORAGES):
             name = str(row.get("storage"))
             is_based = str(row.get("base") or "").startswith(f"{taken.name}:")
-            if is_based and rest.after("storage_", name) is None:
+            if is_based and rest.keeps("storage_", name):
                 yield f"storage {name}"
     yield from _files(taken, facts)
     if not taken.is_kept:
@@ -192,7 +197,7 @@ def _pool(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
             yield from _member(member, rest, facts)
     for one in facts.cluster.objects:
         is_inside = one.kind == "pool" and one.identity.startswith(f"{taken.name}/")
-        if is_inside and rest.after("pool", one.identity) is None:
+        if is_inside and rest.keeps("pool", one.identity):
             yield f"pool {one.identity}"
     for row in facts.rows(BACKUPS):
         if row.get("pool") == taken.name:
@@ -254,7 +259,7 @@ def _role(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
 def _realm(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
     for row in facts.rows(USERS):
         name = str(row.get("userid"))
-        if name.endswith(f"@{taken.name}") and rest.after("user", name) is None:
+        if name.endswith(f"@{taken.name}") and rest.keeps("user", name):
             yield f"user {name}"
 
 

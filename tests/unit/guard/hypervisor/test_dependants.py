@@ -137,3 +137,34 @@ async def test_what_cannot_be_seen_is_not_taken_for_unused() -> None:
         bridge = removed("network_linux_bridge", name="vmbr1", node_name="pve1")
         (reason,) = texts(await judge(api.running, bridge), UNKNOWN)
         assert "pve1 does not answer, and guests are there" in reason
+
+
+async def test_networks_of_the_sdn_and_accounts_are_in_use_too() -> None:
+    async with busy_lab() as api:
+        await api.post("/cluster/sdn/zones", zone="lan", type="vlan", bridge="vmbr1")
+        await api.post("/cluster/sdn/vnets", vnet="office", zone="lan", tag=5)
+        await api.done(await api.put("/cluster/sdn"))
+        await api.put("/nodes/pve1/qemu/100/config", net1="virtio,bridge=office")
+        ann = {"user_id": "ann@pve", "enabled": True, "groups": ["ops"]}
+        zone = {"id": "lan", "bridge": "vmbr1", "nodes": None}
+        found = await judge(
+            api.running,
+            removed("network_linux_bridge", name="vmbr1", node_name="pve1"),
+            removed("sdn_zone_vlan", **zone),
+            removed("sdn_vnet", id="office", zone="lan"),
+            removed("virtual_environment_group", group_id="ops"),
+            removed("realm_ldap", realm="pve"),
+            updated("virtual_environment_user", ann, enabled=False),
+        )
+        web = "VM 100 web on pve1"
+        assert texts(found) == [
+            f"The interface vmbr1 of pve1 would be removed, and is used by: {web} (net0); "
+            "interface vmbr1.7 of pve1.",
+            f"The SDN zone lan would be removed, and is used by: {web} (net1).",
+            f"The SDN vnet office would be removed, and is used by: {web} (net1).",
+            "The group ops would be removed, and is used by: user ann@pve; access of ops to /vms as Runner.",
+            "The realm pve would be removed, and is used by: user ann@pve.",
+            "The user ann@pve would be disabled, and is used by: token ann@pve!ci.",
+        ]
+        (limited,) = texts(await judge(api.running, updated("sdn_zone_vlan", zone, nodes=["pve2"])))
+        assert limited == f"The SDN zone lan would be limited to pve2, and is used by: {web} (net1)."
