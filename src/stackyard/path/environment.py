@@ -194,7 +194,8 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
     return SshAccess(
         user=chosen.ssh_user,
         nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
-        logins={host.node_name: node_host(site, host) for host in hosts},
+        # Whose API is used may lose its interfaces, also where nothing is to be there any more.
+        logins={host.node_name: node_host(site, host) for host in (chosen, *hosts)},
         other=node_host(site, chosen),
     )
 
