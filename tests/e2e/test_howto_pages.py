@@ -110,3 +110,15 @@ def test_guests_that_were_there_before_are_imported(newcomer: Reader) -> None:
     mine = [block for block in blocks_of("docs/howto/import.md") if "--from-state" not in block.script]
     printed = "".join(map(newcomer.type, mine))
     assert "web-1" in printed
+
+
+def test_the_network_of_a_node_is_changed_with_a_way_back(reader: Reader) -> None:
+    page = "change-the-network-of-a-node.md"
+    (reader.folder / "hypervisors").mkdir(exist_ok=True)
+    write_file_of(page, "hypervisors/pve1.yaml", reader.folder)
+    printed = follow(reader, page)
+    assert "pve1 would reload its network" in printed
+    assert "vmbr0 would be changed (vids, vlan_aware)" in printed
+    assert "pve1 puts its old network back if it is out of reach for 120 seconds." in printed
+    assert "bridge-vlan-aware yes" in printed
+    assert "mtu 1400" in printed

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pvelab.faults.cut_off import follow_network, leave_network
 from pvelab.faults.faults import FaultRule, Point, Strike
 from pvelab.server.problems import PveError
 from pvelab.world.storage.storages import ASKED_TYPES, OFFLINE
@@ -379,6 +380,12 @@ KINDS: Mapping[str, FaultKind] = {
         },
         apply=_take_node_down,
         lift=_bring_node_up,
+    ),
+    "network-cuts": FaultKind(
+        help="A node is reached only while an interface that is up has its address.",
+        fields={"node": Field(type=str, help="which one", required=True)},
+        apply=follow_network,
+        lift=leave_network,
     ),
     "quorum-lost": FaultKind(
         help="The cluster has no quorum: nothing can be changed.", apply=_lose_quorum, lift=_regain_quorum

@@ -97,6 +97,8 @@ class Api:
         identity: Identity = NOBODY
         parameters: dict[str, Any] = {}
         try:
+            if self._world.cluster.is_cut_off:
+                raise ConnectionDropped
             node = path.split("/")[2] if path.startswith("/nodes/") else ""
             await self._dispatcher.strike(Point.BEFORE_AUTH, request.method, path, node)
             if request.method not in _METHODS:

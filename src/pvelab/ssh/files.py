@@ -13,10 +13,17 @@ import os
 import posixpath
 import shutil
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from pvelab.server.problems import PveError
-from pvelab.ssh.system_files import read_system_file, system_files, write_system_file
+from pvelab.ssh.system_files import (
+    is_network_file,
+    read_system_file,
+    remove_network_file,
+    system_files,
+    write_system_file,
+)
+from pvelab.ssh.zeros import Zeros
 from pvelab.world.storage.blobs import Blob
 from pvelab.world.storage.contents import put_file
 from pvelab.world.storage.storages import type_of
@@ -148,10 +155,13 @@ class NodeFiles:
         volid = volume_at(self._storages(), found.path)
         if found.is_folder:
             raise _error(errno.EISDIR, path)
-        if volid is None:
+        if volid is None and not is_network_file(found.path):
             raise _error(errno.EPERM, path)
         with self._world.store.transaction():
-            self._world.volumes.free(volid, self._node)
+            if volid is None:
+                remove_network_file(self._world, self._node, found.path)
+            else:
+                self._world.volumes.free(volid, self._node)
 
     def make_folder(self, path: str) -> None:
         """Refuse a folder: those that Proxmox uses are there, and the lab has no others.
@@ -184,6 +194,12 @@ class NodeFiles:
             OSError: It is not there, or cannot be there.
         """
         source, target = self.require(old), normal_path(new)
+        if is_network_file(source.path) and is_network_file(target):
+            text = read_system_file(self._world, self._node, source.path) or ""
+            with self._world.store.transaction():
+                write_system_file(self._world, self._node, target, text)
+                remove_network_file(self._world, self._node, source.path)
+            return
         volume = self.volume(source.path)
         self._require_place(target)
         volid = volume_at(self._storages(), target)
@@ -204,7 +220,7 @@ class NodeFiles:
         volume = self.volume(path)
         if volume is not None and "sha256" in volume:
             return self._world.blobs.path(str(volume["sha256"])).open("rb")
-        return io.BufferedReader(_Zeros(0 if volume is None else int(volume["size"])))
+        return io.BufferedReader(Zeros(0 if volume is None else int(volume["size"])))
 
     async def keep(self, path: str, written: Path, mode: int) -> None:
         """Make what was written to a scratch file the content of a file.
@@ -230,7 +246,7 @@ class NodeFiles:
     def _require_place(self, path: str) -> None:
         if posixpath.dirname(path) not in self._folders():
             raise _error(errno.ENOENT, path)
-        if volume_at(self._storages(), path) is None:
+        if volume_at(self._storages(), path) is None and not is_network_file(path):
             raise _error(errno.EPERM, path)
 
     def _storages(self) -> Mapping[str, Document]:
@@ -336,32 +352,6 @@ class OpenFile:
             if self._scratch is not None:
                 self._stream.close()
                 await self._files.keep(self.path, self._scratch, self.mode)
-
-
-class _Zeros(io.RawIOBase):
-    """The bytes of a file that only has a size."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._place = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
-        self._place = max(0, base + offset)
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        count = min(max(0, self._size - self._place), len(view))
-        view[:count] = bytes(count)
-        self._place += count
-        return count
 
 
 def _file_entry(path: str, volume: Document) -> FileEntry:

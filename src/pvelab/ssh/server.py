@@ -19,13 +19,16 @@ from pvelab.ssh.files import NodeFiles
 from pvelab.ssh.guests import GuestPorts
 from pvelab.ssh.keys import is_authorized
 from pvelab.ssh.programs import builtin, text
+from pvelab.ssh.programs.copies import copy_programs
 from pvelab.ssh.programs.proxmox import proxmox_programs
 from pvelab.ssh.programs.system import ShellFileAccess, system_programs
+from pvelab.ssh.programs.units import unit_programs
 from pvelab.ssh.sessions import run_session, server_options
 from pvelab.ssh.sftp import NodeSftp
 from pvelab.ssh.shell import Shell
 from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Streams
 from pvelab.ssh.shell_session import ShellSession
+from pvelab.ssh.timers import Timers
 from pvelab.world.access.tickets import password_fits
 from stackyard.base.redaction import MASK
 
@@ -80,6 +83,7 @@ class _SshSide:
         self.world = world
         self.dispatcher = dispatcher
         self.guests = GuestPorts(world)
+        self.timers = Timers(world.clock, self._run_timer)
         self.connections: dict[asyncssh.SSHServerConnection, str] = {}
         self.authorized = authorized
         self._host_key = host_key
@@ -104,16 +108,25 @@ class _SshSide:
 
     async def run_command(self, user: str, argv: list[str]) -> tuple[int, bytes, bytes]:
         """Run a program of the first node's shell for someone who is logged in there by other means."""
+        return await self._run_at(self.world.cluster.local(), user, argv)
+
+    async def _run_timer(self, node: str, argv: list[str]) -> None:
+        """Run what a timer of a node is for."""
+        status, _, _ = await self._run_at(node, "root", argv)
+        self._write_down("TIMER", " ".join(argv), {"node": node}, user="root", status=status)
+
+    async def _run_at(self, node: str, user: str, argv: list[str]) -> tuple[int, bytes, bytes]:
         out, err = CaptureSink(), CaptureSink()
         streams = Streams(stdin=BytesSource(b""), stdout=out, stderr=err)
         try:
-            status = await self._shell(self.world.cluster.local(), user).call(argv, streams)
+            status = await self._shell(node, user).call(argv, streams)
         except PveError as refused:
             return 255, out.data, err.data + f"{refused.text}\n".encode()
         return status, out.data, err.data
 
     async def close(self) -> None:
         """Stop listening and cut all connections."""
+        await self.timers.close()
         for acceptor in self._acceptors:
             acceptor.close()
         self.guests.close()
@@ -158,6 +171,8 @@ class _SshSide:
             **builtin.PROGRAMS,
             **text.PROGRAMS,
             **system_programs(session),
+            **copy_programs(files),
+            **unit_programs(session, self.timers),
             **proxmox_programs(session),
         }
         home = "/root" if session.is_root else f"/home/{user}"

@@ -1,6 +1,8 @@
-"""Files of a node that are not in a storage: who it is, and what Proxmox keeps under /etc/pve.
+"""Files of a node that are not in a storage: who it is, its network, and what Proxmox keeps under /etc/pve.
 
 The file of a guest is printed from its configuration, and what is written to it becomes the configuration.
+The interfaces of a node are in two files, the one in force and the one that waits for a reload; beside them
+there may be others, such as a copy.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import urllib.parse
 from typing import TYPE_CHECKING, Any
 
 from pvelab.server.problems import PveError
+from pvelab.world.bridges import INTERFACES
 from pvelab.world.guests.text import comment_lines, config_lines
 
 if TYPE_CHECKING:
@@ -18,7 +21,15 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["OS_RELEASE", "guest_file", "read_system_file", "system_files", "write_system_file"]
+__all__ = [
+    "OS_RELEASE",
+    "guest_file",
+    "is_network_file",
+    "read_system_file",
+    "remove_network_file",
+    "system_files",
+    "write_system_file",
+]
 
 OS_RELEASE = """PRETTY_NAME="Debian GNU/Linux 13 (trixie)"
 NAME="Debian GNU/Linux"
@@ -35,12 +46,21 @@ _AUTHORIZED = ("/root/.ssh/authorized_keys", "/etc/pve/priv/authorized_keys")
 # Whether guests of this node can run guests themselves.
 _NESTED = "/sys/module/kvm_intel/parameters/nested"
 _METRIC_TOKEN = re.compile(r"/etc/pve/priv/metricserver/([^/]+)\.pw")
+_NETWORK = re.compile(r"/etc/network/[A-Za-z0-9._-]+")
+# The interfaces in force, and those that wait for a reload: where each is in the document of a node.
+_INTERFACES = {"/etc/network/interfaces": "text", "/etc/network/interfaces.new": "new"}
+_TIMES = {"text": "time", "new": "new_time"}
+_NETWORK_FILES = "network_files"
 _LINE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):\s*(.*?)\s*")
 
 
 def system_files(world: World, node: str) -> list[str]:
     """Return the paths of all such files of a node."""
     found = ["/etc/hostname", "/etc/os-release", _NESTED, *_AUTHORIZED]
+    found += [path for path, field in _INTERFACES.items() if world.store.items(INTERFACES)[node].get(field)]
+    found += [
+        str(kept["path"]) for kept in world.store.items(_NETWORK_FILES).values() if kept["node"] == node
+    ]
     found += [f"/etc/pve/priv/metricserver/{name}.pw" for name in world.store.items("metric_tokens")]
     for guest in world.guests.all().values():
         folder = _FOLDERS[str(guest["type"])]
@@ -63,6 +83,8 @@ def read_system_file(world: World, node: str, path: str) -> str | None:
         case _ if path in _AUTHORIZED:
             kept = world.store.get("authorized_keys", "root") or {"lines": []}
             return "".join(f"{line}\n" for line in kept["lines"])
+    if is_network_file(path):
+        return _read_network_file(world, node, path)
     if token := _METRIC_TOKEN.fullmatch(path):
         secret = world.store.get("metric_tokens", token[1])
         return None if secret is None else str(secret["token"])
@@ -79,11 +101,42 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
     if path in _AUTHORIZED:
         world.store.put("authorized_keys", "root", {"lines": text.splitlines()})
         return
+    if path in _INTERFACES:
+        field = _INTERFACES[path]
+        changed = {field: text, _TIMES[field]: world.clock.now()}
+        world.store.put(INTERFACES, node, {**world.store.items(INTERFACES)[node], **changed})
+        return
+    if is_network_file(path):
+        world.store.put(_NETWORK_FILES, f"{node}|{path}", {"node": node, "path": path, "text": text})
+        return
     guest = _guest_at(world, node, path)
     if guest is None:
         raise PveError("Permission denied")
     world.cluster.require_writable(path.removeprefix("/etc/pve/"))
     world.guests.update(guest, config=_parse_guest_file(guest, text))
+
+
+def is_network_file(path: str) -> bool:
+    """Return whether a path is that of a file of the network's folder."""
+    return _NETWORK.fullmatch(path) is not None
+
+
+def _read_network_file(world: World, node: str, path: str) -> str | None:
+    if path in _INTERFACES:
+        return world.store.items(INTERFACES)[node].get(_INTERFACES[path])
+    kept = world.store.get(_NETWORK_FILES, f"{node}|{path}")
+    return None if kept is None else str(kept["text"])
+
+
+def remove_network_file(world: World, node: str, path: str) -> None:
+    """Remove a file of the network's folder, in the running transaction."""
+    field = _INTERFACES.get(path)
+    if field is None:
+        world.store.delete(_NETWORK_FILES, f"{node}|{path}")
+        return
+    # Without a file there are no interfaces, once it is read again.
+    left = {key: value for key, value in world.store.items(INTERFACES)[node].items() if key != field}
+    world.store.put(INTERFACES, node, {"text": "", **left})
 
 
 def guest_file(guest: Document) -> str:

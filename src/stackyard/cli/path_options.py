@@ -88,6 +88,11 @@ def permit_options(function: Function) -> Function:
         _names("--allow-reboot", "Allow these running guests to be stopped or rebooted."),
         _names("--allow-migrate", "Allow these guests to migrate to the node that the input names."),
         _names("--allow-network-reload", "Allow these nodes to reload their network."),
+        _names(
+            "--allow-management-network",
+            "Allow changes that may cut the management address of these nodes, with a way back.",
+        ),
+        _names("--allow-lockout", "Allow the firewall of these nodes to shut this machine out."),
         click.option(
             "--allow-policy",
             metavar="NAME,...",

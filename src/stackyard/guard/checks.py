@@ -1,7 +1,8 @@
 """The table of what Proxmox would refuse: each row says what is checked, what it reads, and the refusal.
 
 `plan`, `preflight` and `import` all go through it. A row is asked only for what a plan does: one that changes
-nothing asks nothing. What cannot be read is reported as not known, and refuses nothing.
+nothing asks nothing. What cannot be read is reported as not known, and refuses nothing: only what would be
+taken away from others is refused as long as nobody can tell who uses it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.diagnostics import Kind, Severity
 from stackyard.guard import capacity, hardware, placement, privileges, sources
 from stackyard.guard.findings import Finding
+from stackyard.guard.hypervisor import administrators, dependants, lockout, management
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.guard.facts import ApiRead, Facts
     from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "GuardCheck", "find_refusals", "list_reads"]
+__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "GuardCheck", "find_refusals", "list_follow_ups", "list_reads"]
 
 UNKNOWN = Kind(
     code="W-GUARD-UNKNOWN",
@@ -28,6 +30,11 @@ UNKNOWN = Kind(
     remedy="Read what Proxmox answered; the apply itself may still work.",
     severity=Severity.WARNING,
 )
+
+
+def follow_nothing(_implied: ImpliedCalls, _facts: Facts) -> Iterable[ApiRead]:
+    """Read nothing more."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +46,16 @@ class GuardCheck:
         what: What is checked.
         ask: Returns what to read of the API.
         find: Returns the refusals.
+        follow: Returns what to read then, given what was answered.
+        unknown: What it is that something cannot be read.
     """
 
     name: str
     what: str
     ask: Callable[[ImpliedCalls, Cluster], Iterable[ApiRead]]
     find: Callable[[ImpliedCalls, Facts], Iterable[Finding]]
+    follow: Callable[[ImpliedCalls, Facts], Iterable[ApiRead]] = follow_nothing
+    unknown: Kind = UNKNOWN
 
 
 TABLE: tuple[GuardCheck, ...] = (
@@ -144,6 +155,33 @@ TABLE: tuple[GuardCheck, ...] = (
         ask=hardware.ask_devices,
         find=hardware.find_devices,
     ),
+    GuardCheck(
+        name="hypervisor",
+        what="something still uses what would be taken away",
+        ask=dependants.ask_dependants,
+        find=dependants.find_dependants,
+        unknown=dependants.USE_UNKNOWN,
+    ),
+    GuardCheck(
+        name="hypervisor",
+        what="an administrator is left, and the token keeps its rights",
+        ask=administrators.ask_access,
+        find=administrators.find_lost_rights,
+        unknown=administrators.ACCESS_UNKNOWN,
+    ),
+    GuardCheck(
+        name="hypervisor",
+        what="the firewall lets this machine in",
+        ask=lockout.ask_firewall,
+        find=lockout.find_lockouts,
+        follow=lockout.follow_firewall,
+    ),
+    GuardCheck(
+        name="hypervisor",
+        what="the nodes keep their management addresses",
+        ask=management.ask_interfaces,
+        find=management.find_cuts,
+    ),
 )
 # What the list of the cluster alone answers.
 PLACEMENT = ("node", "datastores", "bridges", "capacity")
@@ -156,6 +194,12 @@ def list_reads(
     return frozenset(question for row in rows for question in row.ask(implied, cluster))
 
 
+def list_follow_ups(implied: ImpliedCalls, facts: Facts) -> frozenset[ApiRead]:
+    """Return everything that the rows read for a plan once they have their first answers."""
+    found = (question for row in TABLE for question in row.follow(implied, facts))
+    return frozenset(question for question in found if question not in facts.answers)
+
+
 def find_refusals(
     implied: ImpliedCalls, facts: Facts, rows: Iterable[GuardCheck] = TABLE
 ) -> Iterator[Finding]:
@@ -164,4 +208,4 @@ def find_refusals(
         yield from row.find(implied, facts)
         unanswered = {facts.unanswered[q] for q in row.ask(implied, facts.cluster) if q in facts.unanswered}
         for reason in sorted(unanswered):
-            yield Finding(kind=UNKNOWN, detail=f"Whether {row.what} is not known: {reason}")
+            yield Finding(kind=row.unknown, detail=f"Whether {row.what} is not known: {reason}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.proxmox import quote
+from stackyard.guard.ownership import Owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ __all__ = [
     "VNETS",
     "ApiRead",
     "Facts",
+    "Operator",
     "contents_of",
     "cpu_flags_of",
     "cpu_models_of",
@@ -57,6 +59,21 @@ class ApiRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """This machine, as the nodes see it.
+
+    Attributes:
+        api: The address that calls of the API come from; empty where that is not known.
+        ssh: The address that SSH comes from.
+        endpoint: The address of the node whose API is called.
+    """
+
+    api: str = ""
+    ssh: str = ""
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What the cluster tells.
 
@@ -65,12 +82,16 @@ class Facts:
         answers: What was answered.
         unanswered: Why there is no answer, in the words of Proxmox.
         caller: The user or token that asks; empty where that is not known.
+        owners: What other states have.
+        operator: Where this machine reaches the cluster from; None where nobody looked.
     """
 
     cluster: Cluster
     answers: Mapping[ApiRead, Any] = field(default_factory=dict)
     unanswered: Mapping[ApiRead, str] = field(default_factory=dict)
     caller: str = ""
+    owners: Owners = field(default_factory=Owners)
+    operator: Operator | None = None
 
     @property
     def is_root(self) -> bool:
@@ -104,6 +125,12 @@ class Facts:
         """Return whether the caller has one of some privileges on a path; None where that is not known."""
         held = self.get_privileges(path)
         return None if held is None else not held.isdisjoint(privileges)
+
+    def rows(self, question: ApiRead) -> list[Mapping[str, Any]]:
+        """Return the rows of an answer that is a list; none where there is no answer."""
+        answer = self.answers.get(question)
+        listed = answer if isinstance(answer, list) else []
+        return [row for row in listed if isinstance(row, dict)]
 
     def zones(self) -> dict[str, str]:
         """Return the SDN zone of each vnet that is known."""

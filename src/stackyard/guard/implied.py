@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import DeclaredFile
-from stackyard.engine.changes import Action
+from stackyard.engine.changes import Action, Changes
 from stackyard.guard.subjects import FILES, KINDS, is_guest, name_of, short_kind, vm_id_of
 from stackyard.render.references import address_of, address_of_file
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Desired, Guest
     from stackyard.desired.files import AnyFile, File
-    from stackyard.engine.changes import Changes
 
 __all__ = ["ATTRIBUTES", "ImpliedCalls", "Overcommit", "derive_implied_calls"]
 
@@ -51,6 +50,7 @@ class ImpliedCalls:
         deleted: Datastore, name and label of files that are removed.
         had: The values of guests that change or are replaced, before that, by the key of the guest.
         overcommit: How much more than there is may be promised.
+        changes: What the plan does with each resource.
     """
 
     desired: Desired
@@ -62,6 +62,7 @@ class ImpliedCalls:
     deleted: frozenset[tuple[str, str, str]] = frozenset()
     had: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     overcommit: Overcommit = Overcommit()
+    changes: Changes = field(default_factory=lambda: Changes(planned=()))
 
     @classmethod
     def of_existing(cls, desired: Desired) -> ImpliedCalls:
@@ -135,6 +136,7 @@ def derive_implied_calls(
         deleted=frozenset(_list_deleted(changes)),
         had=had,
         overcommit=overcommit or Overcommit(),
+        changes=changes,
     )
 
 

@@ -166,6 +166,6 @@ def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> V
     return Verdict.sort(found, Allowances())
 
 
-def inspect_facts(implied: ImpliedCalls, facts: Facts) -> Verdict:
-    """Check that Proxmox will do what a plan asks of it."""
-    return Verdict.sort(find_refusals(implied, facts), Allowances())
+def inspect_facts(implied: ImpliedCalls, facts: Facts, allowances: Allowances | None = None) -> Verdict:
+    """Check that Proxmox will do what a plan asks of it, and that the cluster stays in order."""
+    return Verdict.sort(find_refusals(implied, facts), allowances or Allowances())

@@ -102,7 +102,7 @@ def find_network_reloads(changes: Changes) -> Iterator[Finding]:
     """Report nodes whose network would be reloaded, with what for."""
     nodes: dict[str, list[str]] = {}
     for change in changes.planned:
-        is_interface = short_kind(change) in ("network_linux_bridge", "network_linux_vlan")
+        is_interface = short_kind(change).startswith("network_linux_")
         if is_interface and change.action not in (Action.NOTHING, Action.READ, Action.FORGET):
             nodes.setdefault(node_of(change) or "?", []).append(describe(change))
     for node, interfaces in sorted(nodes.items()):

@@ -61,11 +61,13 @@ class Owners:
         states: The state that has a guest or another object.
         maybe: A state that has one of that id, perhaps on another cluster with nodes of the same names.
         unreadable: States that cannot be looked into.
+        files: The state that has a file, by its volume.
     """
 
     states: Mapping[Owned, str] = field(default_factory=dict)
     maybe: Mapping[Owned, str] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def vm_ids(self) -> frozenset[int]:

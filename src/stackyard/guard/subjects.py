@@ -41,6 +41,11 @@ KINDS = {
     "file": "file",
     "network_linux_bridge": "bridge",
     "network_linux_vlan": "VLAN",
+    "network_linux_bond": "bond",
+    "user": "user",
+    "group": "group",
+    "role": "role",
+    "backup_job": "backup job",
     "sdn_zone_simple": "SDN zone",
     "sdn_zone_vlan": "SDN zone",
     "sdn_zone_vxlan": "SDN zone",
@@ -51,6 +56,34 @@ KINDS = {
     "harule": "affinity rule",
 }
 FILES = ("file", "download_file")
+# The attribute that has the name of an object, by its kind or the beginning of that.
+_NAMED = {
+    "vm": "name",
+    "vm2": "name",
+    "cloned_vm": "name",
+    "pool": "pool_id",
+    "file": "file_name",
+    "download_file": "file_name",
+    "sdn_subnet": "cidr",
+    "haresource": "resource_id",
+    "harule": "id",
+    "user": "user_id",
+    "group": "group_id",
+    "role": "role_id",
+    "backup_job": "id",
+    "replication": "id",
+    "metrics_server": "name",
+    "firewall_alias": "name",
+    "firewall_ipset": "name",
+    "cluster_firewall_security_group": "name",
+}
+_NAMED_FAMILIES = {
+    "network_": "name",
+    "sdn_": "id",
+    "storage_": "id",
+    "hardware_mapping_": "name",
+    "realm_": "realm",
+}
 _DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)
 
 
@@ -93,22 +126,12 @@ def is_proxmox(change: Change) -> bool:
 def name_in(kind: str, values: Mapping[str, Any]) -> str:
     """Return what a resource is called, from its type and values; empty where they do not say."""
     found: Any = None
-    if kind in ("vm", "vm2", "cloned_vm"):
-        found = values.get("name")
-    elif kind == "container":
+    if kind == "container":
         found = (_first(values.get("initialization")) or {}).get("hostname")
-    elif kind == "pool":
-        found = values.get("pool_id")
-    elif kind in ("file", "download_file"):
-        found = values.get("file_name")
-    elif kind.startswith("network_"):
-        found = values.get("name")
-    elif kind == "sdn_subnet":
-        found = values.get("cidr")
-    elif kind == "haresource":
-        found = values.get("resource_id")
-    elif kind.startswith("sdn_") or kind == "harule":
-        found = values.get("id")
+    else:
+        by_prefix = (name for prefix, name in _NAMED_FAMILIES.items() if kind.startswith(prefix))
+        attribute = _NAMED.get(kind) or next(by_prefix, None)
+        found = values.get(attribute) if attribute is not None else None
     return found if isinstance(found, str) else ""
 
 

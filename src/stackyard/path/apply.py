@@ -15,6 +15,7 @@ from stackyard.path.guest_progress import GuestProgress
 from stackyard.path.migration import migrate_containers
 from stackyard.path.registry import record_applied, record_target
 from stackyard.path.verify import GuestUp, verify_guest
+from stackyard.path.way_back import keep_way_back
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ async def apply_plan(
     Raises:
         TofuError: Some changes failed, each reported; the others were applied and stored.
         PlanStaleError: The state has changed since; nothing was applied.
+        NoWayBackError: The network of a node would change, and it cannot be put back; nothing was applied.
+        NetworkRestoredError: A node did not answer after a change of its network, which was put back.
     """
     began_at = time.time()
     progress = GuestProgress(run, made)
@@ -73,11 +76,12 @@ async def apply_plan(
     watching = _GuestWatcher(run, watched, progress, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"), progress.reporting():
-            await record_target(run, made)
-            if made.staged is not None:
-                # The guard has agreed: what the plan was made on becomes the state.
-                await asyncio.to_thread(run.lock.store, made.staged)
-            applied = await _run_apply(run, made, watching.emit)
+            async with keep_way_back(run, made.verdict):
+                await record_target(run, made)
+                if made.staged is not None:
+                    # The guard has agreed: what the plan was made on becomes the state.
+                    await asyncio.to_thread(run.lock.store, made.staged)
+                applied = await _run_apply(run, made, watching.emit)
             await record_applied(run, made, began_at)
         if run.served is not None:
             await run.served.journal.confirm_all()

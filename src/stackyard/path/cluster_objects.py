@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["with_objects"]
 
 # The type of a resource for an interface of a node, by Proxmox' word for it.
-_INTERFACES = {"bridge": "network_linux_bridge", "vlan": "network_linux_vlan"}
+_INTERFACES = {
+    "bridge": "network_linux_bridge",
+    "bond": "network_linux_bond",
+    "vlan": "network_linux_vlan",
+}
 
 
 async def with_objects(run: Run, cluster: Cluster) -> Cluster:
@@ -33,8 +37,14 @@ async def with_objects(run: Run, cluster: Cluster) -> Cluster:
         ProxmoxError: The cluster does not answer.
     """
     client, desired = run.client, run.resolved.desired
+    nodes = {one.node for one in (*desired.bridges, *desired.vlans)}
+    nodes |= {
+        str(one.attributes["node_name"])
+        for one in desired.objects
+        if short_type(one.key.type) in _INTERFACES.values()
+    }
     found = await asyncio.gather(
-        _interfaces(client, {one.node for one in (*desired.bridges, *desired.vlans)}),
+        _interfaces(client, nodes),
         _sdn(client, desired),
         _high_availability(client, desired),
     )

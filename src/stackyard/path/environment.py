@@ -188,11 +188,14 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
     # Two clusters may have a node of the same name; here, the one of the target is meant.
     by_name[chosen.node_name] = chosen.name
     used = {guest.node for guest in desired.guests} | {file.node for file in desired.files}
+    used |= {interface.node for interface in (*desired.bridges, *desired.vlans)}
+    used |= {node for one in desired.objects if isinstance(node := one.attributes.get("node_name"), str)}
     hosts = [resolver.resolve_host(by_name[node]) for node in sorted(used) if node in by_name]
     return SshAccess(
         user=chosen.ssh_user,
         nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
-        logins={host.node_name: node_host(site, host) for host in hosts},
+        # Whose API is used may lose its interfaces, also where nothing is to be there any more.
+        logins={host.node_name: node_host(site, host) for host in (chosen, *hosts)},
         other=node_host(site, chosen),
     )
 

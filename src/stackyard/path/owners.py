@@ -43,8 +43,14 @@ async def read_owners(run: Run, cluster: Cluster, managed: ManagedResources) -> 
     """
     nodes = {node.name for node in cluster.nodes}
     found = {state: ids for state, held in managed.holdings.items() if (ids := _list_owned(held, nodes))}
+    files = {
+        identity: state
+        for state, held in managed.holdings.items()
+        for kind, node, identity in held
+        if short_type(kind) in FILES and node in nodes
+    }
     if not found and not managed.unreadable:
-        return Owners()
+        return Owners(files=files)
     prints = await node_fingerprints(run)
     places = {state: place_of(run, state, nodes, prints) for state in (*found, *managed.unreadable)}
     return Owners(
@@ -53,6 +59,7 @@ async def read_owners(run: Run, cluster: Cluster, managed: ManagedResources) -> 
         unreadable=tuple(
             state for state in managed.unreadable if places[state] is not StateLocality.ELSEWHERE
         ),
+        files=files,
     )
 
 

@@ -13,46 +13,41 @@ from typing import TYPE_CHECKING, Any
 import stackyard
 from stackyard.base import events
 from stackyard.base.errors import UsageError
-from stackyard.desired import Desired
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action, Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
-from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_facts
-from stackyard.guard.checks import list_reads
+from stackyard.guard import Allowances, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, FILES
-from stackyard.guard.implied import derive_implied_calls
 from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
 from stackyard.path.adjustments import adjustments
-from stackyard.path.bpg_login import find_unlike_logins
 from stackyard.path.cluster_objects import with_objects
 from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
-from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.judge import judge
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import read_owners
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
 from stackyard.path.settle import ModelContext, settle
 from stackyard.path.shared_files import Files, look_at_files
-from stackyard.path.source_locations import by_label
 from stackyard.path.survey import survey
 from stackyard.path.unfinished import find_unfinished
 from stackyard.path.visibility import require_visible
 from stackyard.render.references import address_of
-from stackyard.render.userdata import with_data_files
 from stackyard.sources.site.own_code.find import GUESTS_OUTPUT
 from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from stackyard.desired import Desired
     from stackyard.engine.tofu import PlanMode
-    from stackyard.guard import Cluster, Owners
+    from stackyard.guard import Cluster, Owners, Verdict
     from stackyard.path.known_state import KnownState
     from stackyard.path.migration import GuestMove
     from stackyard.path.run import Run
     from stackyard.path.settle import SettledModel
 
-__all__ = ["Plan", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
+__all__ = ["Plan", "PlanInput", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +180,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
         yield Plan(
             path=path,
             changes=changes,
-            verdict=await _judge(run, plan_request, changes, scene),
+            verdict=await judge(run, plan_request, changes, scene),
             binding=saved.binding,
             cluster=scene.cluster,
             owners=scene.owners,
@@ -196,7 +191,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PlanInput:
+class PlanInput:
     """What is known before an engine plans.
 
     Attributes:
@@ -216,7 +211,7 @@ class _PlanInput:
     blocks: Mapping[str, Any]
 
 
-async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> _PlanInput:
+async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> PlanInput:
     """Look at everything that a plan depends on.
 
     Args:
@@ -256,7 +251,7 @@ async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = f
         settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
     )
     moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
-    return _PlanInput(
+    return PlanInput(
         cluster=cluster,
         owners=owners,
         settled=settled,
@@ -289,7 +284,7 @@ def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]
 async def _make(
     run: Run,
     plan_request: PlanRequest,
-    scene: _PlanInput,
+    scene: PlanInput,
     path: Path,
     blocks: Mapping[str, Any] | None = None,
 ) -> Plan:
@@ -312,7 +307,7 @@ async def _make(
     return Plan(
         path=path,
         changes=changes,
-        verdict=await _judge(run, plan_request, changes, scene),
+        verdict=await judge(run, plan_request, changes, scene),
         binding=binding,
         cluster=scene.cluster,
         owners=scene.owners,
@@ -336,26 +331,6 @@ def _read_archive(run: Run, path: Path) -> Mapping[str, Any] | None:
         return None
     data = open_encrypted(path.read_bytes(), run.key)
     return None if data is None else read_archive(data, run.served.schemas)
-
-
-async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: _PlanInput) -> Verdict:
-    # What a killed run of ours was creating is no stranger: the provider takes it over.
-    guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
-    cluster = dataclasses.replace(scene.cluster, guests=guests)
-    verdict = inspect(changes, plan_request.allowances, cluster, scene.owners, is_rendered=True)
-    verdict = verdict.join(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
-    desired = scene.settled.desired
-    whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
-    named = with_data_files(whole, run.resolved.target.state_name)
-    implied = derive_implied_calls(named, changes, run.resolved.overcommit)
-    caller = caller_of(run.resolved.connection)
-    facts = await read_facts(run.client, scene.cluster, list_reads(implied, scene.cluster), caller=caller)
-    verdict = verdict.join(inspect_facts(implied, facts))
-    if run.served is None:
-        # bpg's provider runs by itself.
-        unlike = tuple(find_unlike_logins(implied, run.resolved.ssh))
-        verdict = verdict.join(Verdict(refused=(), warnings=unlike))
-    return verdict.locate(by_label(run.resolved.locate, desired))
 
 
 def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:

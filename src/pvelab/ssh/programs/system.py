@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pvelab.ssh.shell.streams import Sink, Source, Streams
     from pvelab.ssh.shell_session import ShellSession
 
-__all__ = ["ShellFileAccess", "system_programs"]
+__all__ = ["ShellFileAccess", "require_root_at", "system_programs"]
 
 _CHUNK = 256 * 1024
 _FIRST_UID = 1000
@@ -154,7 +154,7 @@ class _SystemPrograms:
         status = 0
         for path in paths:
             try:
-                _require_root(shell, path)
+                require_root_at(shell, path)
                 self._files.remove(path)
             except FileNotFoundError as err:
                 if "f" not in flags:
@@ -183,7 +183,7 @@ class _SystemPrograms:
             return 1
         for path in words[2:]:
             try:
-                _require_root(shell, path)
+                require_root_at(shell, path)
                 self._files.set_mode(path, int(words[1], 8))
             except OSError as err:
                 await streams.complain(f"chmod: cannot access '{path}': {err.strerror}")
@@ -256,6 +256,11 @@ def _is_root(shell: Shell) -> bool:
     return isinstance(shell.files, ShellFileAccess) and shell.files.as_root
 
 
-def _require_root(shell: Shell, path: str) -> None:
+def require_root_at(shell: Shell, path: str) -> None:
+    """Refuse anyone at a shell who is not root.
+
+    Raises:
+        PermissionError: It is not root.
+    """
     if isinstance(shell.files, ShellFileAccess):
         shell.files.require_root(path)

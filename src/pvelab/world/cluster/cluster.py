@@ -1,7 +1,8 @@
 """Nodes and quorum: which nodes there are, which answer, and whether changes are allowed.
 
 Documents: `nodes/<name>` with `nodeid ip online cpus memory started`, and `unreachable`, the reason with
-which calls to a node that is down fail; `cluster/state` with `name` and `quorum` (`lost` when it is taken
+which calls to a node that is down fail; `follows_network` of one that is reached over its own network, and
+`cut_off` while that does not lead to it; `cluster/state` with `name` and `quorum` (`lost` when it is taken
 away).
 """
 
@@ -48,6 +49,12 @@ class Cluster:
         """Return whether a node is up."""
         found = self._store.get("nodes", node)
         return found is not None and bool(found.get("online", 1))
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the network of no node leads to it, so that nobody answers."""
+        nodes = self.nodes().values()
+        return bool(nodes) and all(node.get("cut_off") for node in nodes)
 
     @property
     def is_quorate(self) -> bool:

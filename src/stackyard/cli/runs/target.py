@@ -14,6 +14,8 @@ from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.addresses import split_names
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
+from stackyard.guard.hypervisor.lockout import ALLOW_LOCKOUT
+from stackyard.guard.hypervisor.management import ALLOW_MANAGEMENT_NETWORK
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.guard.policy.verdict import ALLOW_POLICY
@@ -50,6 +52,8 @@ _PERMITS = {
     "allow_reboot": ALLOW_REBOOT,
     "allow_migrate": ALLOW_MIGRATE,
     "allow_network_reload": ALLOW_NETWORK_RELOAD,
+    "allow_management_network": ALLOW_MANAGEMENT_NETWORK,
+    "allow_lockout": ALLOW_LOCKOUT,
     "allow_policy": ALLOW_POLICY,
 }
 

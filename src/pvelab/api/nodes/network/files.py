@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import datetime
 import difflib
-import re
 from typing import TYPE_CHECKING, Any
 
+from pvelab.api.nodes.network.reach import is_reached, list_parents
 from pvelab.api.nodes.network.read import read_interfaces
 from pvelab.api.nodes.network.rules import check_file
 from pvelab.api.nodes.network.write import write_interfaces
-from pvelab.server.params.texts import split_list
+from pvelab.faults.cut_off import set_reached
 from pvelab.world.bridges import INTERFACES
 
 if TYPE_CHECKING:
-    from pvelab.api.nodes.network.read import Interface, Interfaces
+    from pvelab.api.nodes.network.read import Interfaces
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
@@ -99,14 +99,10 @@ def bring_up(world: World, node: str, *, at_boot: bool = False) -> None:
                 "vlan_aware": int(bool(interface.get("bridge_vlan_aware"))),
                 "mtu": int(interface.get("mtu") or _DEFAULT_MTU),
             }
-            waiting += _list_parents(name, interface)
+            waiting += list_parents(name, interface)
     world.store.put(INTERFACES, node, {**document, "live": dict(sorted(live.items()))})
-
-
-def _list_parents(name: str, interface: Interface) -> list[str]:
-    keys = ("bridge_ports", "slaves", "ovs_ports", "ovs_bonds", "vlan-raw-device")
-    listed = split_list(" ".join(str(interface[key]) for key in keys if interface.get(key)))
-    return [*listed, *(re.split(r"[.:]", port)[0] for port in (name, *listed))]
+    address = world.cluster.nodes()[node]["ip"]
+    set_reached(world, node, is_reached=is_reached(interfaces, live, document["links"], address))
 
 
 def _document(world: World, node: str) -> Document:

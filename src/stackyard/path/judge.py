@@ -1,0 +1,74 @@
+"""What the guard says of a plan, with what it reads of the cluster for that."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stackyard.desired import Desired
+from stackyard.engine import tofu
+from stackyard.guard import Verdict, inspect, inspect_facts
+from stackyard.guard.checks import list_follow_ups, list_reads
+from stackyard.guard.hypervisor.management import STATUS
+from stackyard.guard.implied import derive_implied_calls
+from stackyard.path.bpg_login import find_unlike_logins
+from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.own_address import find_operator
+from stackyard.path.source_locations import by_label
+from stackyard.render.userdata import with_data_files
+
+if TYPE_CHECKING:
+    from stackyard.engine.changes import Changes
+    from stackyard.guard.facts import Facts
+    from stackyard.guard.implied import ImpliedCalls
+    from stackyard.path.plan import PlanInput, PlanRequest
+    from stackyard.path.run import Run
+
+__all__ = ["judge"]
+
+
+async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: PlanInput) -> Verdict:
+    """Return what the guard says of a plan.
+
+    Args:
+        run: The target.
+        plan_request: What the user asks for.
+        changes: What the plan does.
+        scene: What is known of the cluster.
+
+    Raises:
+        ProxmoxError: The cluster does not answer.
+    """
+    # What a killed run of ours was creating is no stranger: the provider takes it over.
+    guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
+    cluster = dataclasses.replace(scene.cluster, guests=guests)
+    allowances = plan_request.allowances
+    verdict = inspect(changes, allowances, cluster, scene.owners, is_rendered=True)
+    verdict = verdict.join(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
+    desired = scene.settled.desired
+    whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
+    named = with_data_files(whole, run.resolved.target.state_name)
+    implied = derive_implied_calls(named, changes, run.resolved.overcommit)
+    facts = await _read(run, implied, scene)
+    verdict = verdict.join(inspect_facts(implied, facts, allowances))
+    if run.served is None:
+        # bpg's provider runs by itself.
+        unlike = tuple(find_unlike_logins(implied, run.resolved.ssh))
+        verdict = verdict.join(Verdict(refused=(), warnings=unlike))
+    return verdict.locate(by_label(run.resolved.locate, desired))
+
+
+async def _read(run: Run, implied: ImpliedCalls, scene: PlanInput) -> Facts:
+    caller = caller_of(run.resolved.connection)
+    facts = await read_facts(run.client, scene.cluster, list_reads(implied, scene.cluster), caller=caller)
+    wanted = list_follow_ups(implied, facts)
+    if wanted:
+        more = await read_facts(run.client, scene.cluster, wanted, caller=caller)
+        facts = dataclasses.replace(
+            facts,
+            answers={**facts.answers, **more.answers},
+            unanswered={**facts.unanswered, **more.unanswered},
+        )
+    # Only what concerns the network of nodes asks for their addresses.
+    operator = await find_operator(run.resolved) if STATUS in facts.answers else None
+    return dataclasses.replace(facts, owners=scene.owners, operator=operator)

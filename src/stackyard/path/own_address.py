@@ -1,0 +1,45 @@
+"""The address that this machine has on its way to a cluster: what a firewall there sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import urllib.parse
+import urllib.request
+from typing import TYPE_CHECKING
+
+from stackyard.guard.facts import Operator
+
+if TYPE_CHECKING:
+    from stackyard.path.target import Resolved
+
+__all__ = ["find_operator"]
+
+_API, _SSH = 8006, 22
+
+
+async def find_operator(resolved: Resolved) -> Operator:
+    """Return where this machine reaches a cluster from; what cannot be told is empty."""
+    url = urllib.parse.urlsplit(resolved.connection.base_url())
+    login = None if resolved.ssh is None else resolved.ssh.other
+    ssh = (login.address, login.port) if login is not None else (url.hostname or "", _SSH)
+    # Through other machines, a node sees their address.
+    is_direct = login is None or (login.via is None and login.socks5 is None and login.proxy_command is None)
+    (api, endpoint), (shell, _) = await asyncio.gather(
+        asyncio.to_thread(_look, url.hostname or "", url.port or _API), asyncio.to_thread(_look, *ssh)
+    )
+    is_proxied = "https" in urllib.request.getproxies() and not urllib.request.proxy_bypass(
+        url.hostname or ""
+    )
+    return Operator(api="" if is_proxied else api, ssh=shell if is_direct else "", endpoint=endpoint)
+
+
+def _look(host: str, port: int) -> tuple[str, str]:
+    """Return our address and theirs, without sending anything."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0]), str(address[0])
+    except OSError:
+        return "", ""

@@ -1,0 +1,215 @@
+"""The way back of a network change: a timer on the node that restores the old network unless we stop it.
+
+It is set over SSH before anything changes, and renewed for as long as the node can be reached. Once the
+change is made and the node answers, it is stopped. If this process is killed, or the node is cut off, it
+fires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shlex
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stackyard.base import events
+from stackyard.base.errors import StackyardError, UnreachableError
+from stackyard.clients import proxmox, ssh
+from stackyard.clients.proxmox import quote
+from stackyard.guard.hypervisor.management import CUTS_MANAGEMENT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.clients.ssh.host import Host
+    from stackyard.guard import Verdict
+    from stackyard.path.run import Run
+
+__all__ = ["NetworkRestoredError", "NoWayBackError", "NodeLostError", "keep_way_back"]
+
+_FILE = "/etc/network/interfaces"
+_SAVED = "/etc/network/interfaces.before-stackyard"
+_UNIT = "stackyard-way-back"
+# How long a node may be out of reach before it puts its old network back.
+_PATIENCE_S = 120
+_RENEW_S = 20.0
+_RETRY_S = 1.0
+_COMMAND_S = 20.0
+# After its time, a timer needs a moment, and a network comes up.
+_GRACE_S = 90.0
+_RESTORE = f"mv -f {_SAVED} {_FILE} && rm -f {_FILE}.new && ifreload -a"
+
+
+class NoWayBackError(StackyardError):
+    """A network change needs a timer on the node that undoes it, and none can be set; nothing was changed."""
+
+    code = "E-APPLY-NO-WAY-BACK"
+    summary = "A network change would have no way back"
+    default_remedy = (
+        "Let stackyard log in to the node over SSH as root (or as a user with sudo); `stackyard doctor` "
+        "tests it. Then repeat."
+    )
+
+
+class NetworkRestoredError(StackyardError):
+    """A node did not answer after a change of its network, and has its old network again."""
+
+    code = "E-APPLY-NETWORK-RESTORED"
+    summary = "A change of the network cut a node off, and was undone"
+    default_remedy = "Correct the interfaces of the node in the input, and apply again."
+
+
+class NodeLostError(StackyardError):
+    """A node does not answer after a change of its network, although its timer should have undone that."""
+
+    code = "E-APPLY-NODE-LOST"
+    summary = "A node does not answer after a change of its network"
+    default_remedy = f"Look at the node on its console: the network from before the change is in {_SAVED}."
+
+
+@contextlib.asynccontextmanager
+async def keep_way_back(run: Run, verdict: Verdict) -> AsyncIterator[None]:
+    """Let the nodes whose management address may be cut off undo the changes of the block by themselves.
+
+    Raises:
+        NoWayBackError: That cannot be had on a node; the block is not entered.
+        NetworkRestoredError: A node was cut off, and has its old network again.
+        NodeLostError: A node does not answer any more.
+    """
+    nodes = sorted(
+        {one.permit.name for one in verdict.permitted if one.kind is CUTS_MANAGEMENT and one.permit}
+    )
+    if not nodes:
+        yield
+        return
+    ways = [_WayBack(run=run, node=node, host=_login(run, node)) for node in nodes]
+    # One that was set for nothing puts back what is there.
+    await asyncio.gather(*(way.set() for way in ways))
+    renewing = [asyncio.create_task(way.renew()) for way in ways]
+    try:
+        yield
+    finally:
+        for task in renewing:
+            task.cancel()
+        await asyncio.gather(*renewing, return_exceptions=True)
+        ended = await asyncio.gather(*(way.end() for way in ways), return_exceptions=True)
+        for failed in ended:
+            if failed is not None:
+                raise failed
+
+
+def _login(run: Run, node: str) -> Host:
+    access = run.resolved.ssh
+    host = None if access is None else access.logins.get(node)
+    if host is None:
+        raise NoWayBackError(
+            f"The site does not say how to log in to {node}.",
+            remedy=f"Describe the node in nodes/{node}.yaml, with its address for SSH.",
+        )
+    return host
+
+
+@dataclass(slots=True, kw_only=True)
+class _WayBack:
+    """The timer of one node."""
+
+    run: Run
+    node: str
+    host: Host
+    # The timers that may be set, the newest last.
+    units: list[str] = field(default_factory=list)
+
+    async def set(self) -> None:
+        """Save the network of the node, and set the timer; a timer that a killed run left is stopped.
+
+        Raises:
+            NoWayBackError: It cannot be set.
+        """
+        commands = (
+            "command -v systemd-run",
+            "command -v ifreload",
+            f"systemctl stop '{_UNIT}-*.timer'",
+            f"cp {_FILE} {_SAVED}",
+            self._arm(),
+        )
+        try:
+            await self._run_at_node(" && ".join(commands))
+        except (ssh.SshError, UnreachableError) as err:
+            raise NoWayBackError(f"On {self.node}, no timer can be set: {err.detail}") from err
+        self._say(f"{self.node} puts its old network back if it is out of reach for {_PATIENCE_S} seconds.")
+
+    async def renew(self) -> None:
+        """Set the timer anew for as long as the node can be reached."""
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            old = " ".join(f"{unit}.timer" for unit in self.units)
+            script = f"test -e {_SAVED} && {self._arm()} && {{ systemctl stop {old} || true; }}"
+            # Who cannot be reached keeps the timer that it has. One that has fired stays fired.
+            with contextlib.suppress(ssh.SshError, UnreachableError):
+                await self._run_at_node(script)
+                self.units = self.units[-1:]
+
+    async def end(self) -> None:
+        """Stop the timer once the node answers; what the node did meanwhile is reported.
+
+        Raises:
+            NetworkRestoredError: The timer has fired.
+            NodeLostError: The node does not answer.
+        """
+        until = time.monotonic() + _PATIENCE_S + _GRACE_S
+        told = False
+        while True:
+            try:
+                is_kept = await self._stop()
+                break
+            except (ssh.SshError, UnreachableError, proxmox.ProxmoxError) as err:
+                if time.monotonic() > until:
+                    raise NodeLostError(f"{self.node} does not answer: {err.detail}") from err
+                if not told:
+                    told = True
+                    self._say(
+                        f"{self.node} does not answer; its timer puts the old network back.", is_bad=True
+                    )
+                await asyncio.sleep(_RETRY_S)
+        if not is_kept:
+            raise NetworkRestoredError(
+                f"{self.node} was out of reach for {_PATIENCE_S} seconds after its network had changed. It "
+                "has put the network from before back; the state may say otherwise until the next apply."
+            )
+
+    async def _stop(self) -> bool:
+        """Return whether the new network stays; the old one is back where the saved file is gone."""
+        asked = await self._run_at_node(f"test -e {_SAVED} && echo kept || echo restored")
+        if "restored" in asked:
+            return False
+        self.run.client.expire_reads()
+        await self.run.client.get(f"/nodes/{quote(self.node)}/network")
+        stop = f"systemctl stop '{_UNIT}-*.timer'"
+        said = await self._run_at_node(
+            f"{stop}; test -e {_SAVED} && rm -f {_SAVED} && echo kept || echo restored"
+        )
+        return "kept" in said
+
+    def _arm(self) -> str:
+        """Return the command that sets a further timer."""
+        self.units.append(f"{_UNIT}-{secrets.token_hex(4)}")
+        options = f"--quiet --collect --unit={self.units[-1]} --on-active={_PATIENCE_S}"
+        return f"systemd-run {options} --timer-property=AccuracySec=1s /bin/sh -c {shlex.quote(_RESTORE)}"
+
+    async def _run_at_node(self, script: str) -> str:
+        """Run commands as root, over a connection of their own: one from before may be dead.
+
+        Raises:
+            SshError: The node does not answer, or refuses.
+        """
+        sudo = "" if self.host.username == "root" else "sudo -n "
+        host = replace(self.host, connect_s=min(self.host.connect_s, _COMMAND_S))
+        async with ssh.connect(host) as shell:
+            return await shell.run(f"{sudo}/bin/sh -c {shlex.quote(script)}", timeout_s=_COMMAND_S)
+
+    def _say(self, text: str, *, is_bad: bool = False) -> None:
+        level = events.LogLevel.WARNING if is_bad else events.LogLevel.INFO
+        self.run.emit(events.LogLine(level=level, source="network", text=text))
