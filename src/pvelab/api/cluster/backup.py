@@ -9,7 +9,7 @@ from pvelab.server.params.property_formats import PROPERTY_FORMATS
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
-from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
+from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
 from pvelab.world.cluster.jobs import BACKUP
 from pvelab.world.generate import new_uuid
 from pvelab.world.sections import Kind, SectionFile
