@@ -116,6 +116,8 @@ def list_attributes(section: Section, kind: str) -> dict[str, dict[str, Any]]:
 
 def _field(section: Section, name: str, fact: dict[str, Any]) -> tuple[Any, Any]:
     annotation = _type(f"{section.name}.{name}", fact)
+    if name in section.secret_texts:
+        annotation = dict[str, str | SecretName]
     if name == section.short and section.item_short:
         model: Any = get_args(get_args(annotation)[0])[0]
         wrap = BeforeValidator(_wrap(section.item_short), json_schema_input_type=model | str)
