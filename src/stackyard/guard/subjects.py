@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.render.names import DATA_FIELDS
 from stackyard.render.references import short_type
+from stackyard.sources.hypervisor.words import KIND_WORDS, name_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,18 +33,11 @@ __all__ = [
 
 # What users call the resources that stackyard renders, the older names of the provider included.
 KINDS = {
+    **KIND_WORDS,
     "vm": "VM",
     "container": "container",
-    "pool": "pool",
     "download_file": "file",
     "file": "file",
-    "network_linux_bridge": "bridge",
-    "network_linux_vlan": "VLAN",
-    "sdn_zone_simple": "SDN zone",
-    "sdn_zone_vlan": "SDN zone",
-    "sdn_zone_vxlan": "SDN zone",
-    "sdn_vnet": "SDN vnet",
-    "sdn_subnet": "SDN subnet",
     "sdn_applier": "SDN applier",
     "haresource": "high availability of",
     "harule": "affinity rule",
@@ -62,7 +56,11 @@ def describe(change: Change) -> str:
     if not is_proxmox(change):
         return change.address
     kind = short_kind(change)
-    about = f"{KINDS.get(kind, change.kind)} {name_of(change)}"
+    word = KINDS.get(kind, change.kind)
+    if kind in KIND_WORDS and not name_object(kind, change.before or change.after or {}):
+        # There is one of it in a cluster.
+        return word
+    about = f"{word} {name_of(change)}"
     facts = [str(fact) for fact in (vm_id_of(change), node_of(change)) if fact is not None]
     return f"{about} ({' on '.join(facts)})" if is_guest(change) and facts else about
 
@@ -95,14 +93,10 @@ def name_in(kind: str, values: Mapping[str, Any]) -> str:
         found = values.get("name")
     elif kind == "container":
         found = (_first(values.get("initialization")) or {}).get("hostname")
-    elif kind == "pool":
-        found = values.get("pool_id")
     elif kind in ("file", "download_file"):
         found = values.get("file_name")
-    elif kind.startswith("network_"):
-        found = values.get("name")
-    elif kind == "sdn_subnet":
-        found = values.get("cidr")
+    elif kind in KIND_WORDS:
+        found = name_object(kind, values)
     elif kind == "haresource":
         found = values.get("resource_id")
     elif kind.startswith("sdn_") or kind == "harule":

@@ -5,16 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.site import TOKEN, findings, write_site
-
-NODE = "api_endpoint: https://192.0.2.1:8006\ndatastore: nas\nfile_datastore: nas\napi_token: pve1\n"
-SITE = {
-    "site.yaml": "{defaults: {timezone: UTC}}\n",
-    "secrets.yaml": f"api_tokens: {{pve1: {TOKEN}}}\npasswords: {{smb: secret}}\n",
-    "nodes/pve1.yaml": NODE,
-    "nodes/pve2.yaml": NODE,
-    "postures/dev.yaml": "auth: {method: network}\n",
-}
+from tests.support.hypervisors import FILES, SITE
+from tests.support.site import findings, write_site
 
 CLUSTER = """\
 api: pve1
@@ -220,41 +212,5 @@ def test_a_node_and_an_object_have_one_file(tmp_path: Path) -> None:
 
 
 def test_files_that_are_right_have_no_findings(tmp_path: Path) -> None:
-    home = """\
-api: pve1
-storages:
-  nas: {type: nfs, server: 192.0.2.9, export: /tank, content: [backup, images, iso, snippets, import]}
-roles: {Op: [VM.Audit]}
-groups: {admins: {comment: Admins}}
-users: {anna@pve: {groups: [admins]}, bob@pam: {}}
-acl:
-  - {path: /, group_id: admins, role_id: PVEAdmin}
-  - {path: /sdn/zones/z1/v1, token_id: anna@pve!ci, role_id: Op}
-  - {path: /storage/local, user_id: bob@pam, role_id: PVEDatastoreUser}
-pools: {apps: {}}
-backups: {nightly: {schedule: 'mon..fri 02:30', storage: nas, pool: apps}}
-sdn:
-  zones: {z1: {type: simple}, z2: {type: vlan, bridge: vmbr0}}
-  vnets: {v1: {zone: z1}, v2: {zone: z2, tag: 20}}
-  subnets: [{vnet: v1, cidr: 10.0.0.0/24, gateway: 10.0.0.1}, {vnet: v2, cidr: 10.0.0.0/24}]
-firewall:
-  aliases: {gw: 192.0.2.1}
-  ipsets: {lan: [192.0.2.0/24, dc/gw, {name: 192.0.2.7, nomatch: true}]}
-  groups: {web: [{type: in, action: ACCEPT, proto: tcp, dport: '443'}]}
-  rules:
-    - {type: in, action: DROP, enabled: false}
-    - {type: in, action: ACCEPT, source: '+dc/lan', macro: SSH}
-    - {security_group: web}
-    - {type: in, action: ACCEPT, source: '192.0.2.1-192.0.2.9,gw'}
-    - {type: out, action: ACCEPT}
-"""
-    host = """\
-node: pve1
-bonds: {bond0: {slaves: [eno1, eno2]}}
-bridges: {vmbr0: {ports: [bond0], vlan_aware: true, address: 192.0.2.1/24, gateway: 192.0.2.254}}
-vlans: {vmbr0.20: {address: 10.0.20.1/24}, vlan30: {interface: vmbr0, vlan: 30}, eno3.5: {}}
-dns: {domain: lan, servers: [192.0.2.53]}
-hosts: [{address: 192.0.2.1, hostnames: [pve1]}]
-"""
-    write_site(tmp_path, {**SITE, "hypervisors/home.yaml": home, "hypervisors/pve1.yaml": host})
+    write_site(tmp_path, {**SITE, **FILES})
     assert [str(one) for one in findings(tmp_path)] == []
