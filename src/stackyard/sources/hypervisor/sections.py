@@ -147,7 +147,14 @@ CLUSTER: tuple[Section, ...] = (
         short="rules",
         after=("firewall.aliases", "firewall.ipsets"),
     ),
-    _one("firewall.rules", "firewall_rules", names={"rules": "rule"}, without=_OF_GUESTS, short="rules"),
+    _one(
+        "firewall.rules",
+        "firewall_rules",
+        names={"rules": "rule"},
+        without=_OF_GUESTS,
+        short="rules",
+        after=_FIREWALL_PARTS,
+    ),
     # Last: what it lets in has to be there before it closes.
     _one("firewall.options", "cluster_firewall", after=("firewall.rules", *_FIREWALL_PARTS)),
 )
