@@ -42,8 +42,9 @@ _LONGEST_SHOWN = 60
 @site_option
 @pass_session
 def explain(session: Session, /, env: str, said: str | None, **values: Any) -> Result:
-    """Show each resolved value of an env (`dev`, or `env:dev`) or of `hypervisor:NAME`, with file and line.
+    """Show each resolved value of a TARGET, with its file and line.
 
+    The target is an env (`dev`, or `env:dev`), or a cluster or node of hypervisors/ (`hypervisor:home`).
     Values that no file sets are marked as defaults. Secrets are masked; only the file of --out contains them.
 
     \b
