@@ -28,6 +28,7 @@ from stackyard.scenario.catalogue import SCENARIOS
 from stackyard.scenario.model import Action, LazyAction
 from stackyard.scenario.retired import RETIRED_SCENARIOS
 from stackyard.sources.deployment.schema import read_schema
+from stackyard.sources.hypervisor import fields as hypervisor_fields
 from stackyard.sources.site import fields, schema, schema_names
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -266,6 +267,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "lab-coverage.md": coverage.render,
     "scenarios.md": scenarios_page,
     "site-fields.md": lambda: NOTE + fields.render(),
+    "hypervisors.md": lambda: NOTE + hypervisor_fields.render(),
     "schema/deployment.json": deployment_schema,
     **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},
 }

@@ -38,6 +38,10 @@ def test_targets_hosts_and_guests_of_the_site_are_offered(yard: Yard) -> None:
     assert offered("stackyard apply one --allow-destroy w", yard.folder) == ["web"]
     assert offered("stackyard apply one --allow-destroy other,w", yard.folder) == ["other,web"]
     assert "env/one/lab" not in offered("stackyard state show ", yard.folder)
+    (yard.folder / "hypervisors").mkdir()
+    (yard.folder / "hypervisors" / "home.yaml").write_text("pools: {apps: {}}\n")
+    assert offered("stackyard plan hyp", yard.folder) == ["hypervisor:home"]
+    assert offered("stackyard explain hyp", yard.folder) == ["hypervisor:home"]
 
 
 @pytest.mark.tofu

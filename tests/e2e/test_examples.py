@@ -23,6 +23,12 @@ EXAMPLES = ROOT / "examples"
 # What the last apply of each has made, and what is left when everything was destroyed.
 APPLIED = {
     "homelab": ("Applied: 8 created", "8 destroyed"),
+    "hypervisors": (
+        "Applied: 19 created",
+        "Applied: 6 created",
+        "user ben@pve",
+        "Applied: 0 created, 2 changed",
+    ),
     "deployment": ("Applied: 5 created", "5 destroyed"),
     "nested": ("create of shop on lab: done", "destroy of shop on lab: done"),
     "stacks": (

@@ -88,6 +88,19 @@ def test_own_code_is_applied_with_an_env_and_goes_only_by_name(reader: Reader) -
     assert "would be destroyed" in printed
 
 
+def test_a_cluster_and_its_node_are_described_applied_and_corrected(reader: Reader) -> None:
+    page = "hypervisors.md"
+    (reader.folder / "hypervisors").mkdir()
+    for name in ("hypervisors/home.yaml", "hypervisors/host.yaml"):
+        write_file_of(page, name, reader.folder)
+    printed = follow(reader, page)
+    assert "+ create   ACL entry Restart for family on /pool/family" in printed
+    assert "Applied: 6 created" in printed
+    assert "Applied: 4 created" in printed
+    assert "~ change   storage nas" in printed
+    assert "Nothing to change" in printed
+
+
 def test_a_manifest_is_looked_at_applied_and_converted(reader: Reader) -> None:
     (reader.folder / "manifests" / "old-name.yaml").write_text(LEVELS)
     printed = follow(reader, "manifests.md")

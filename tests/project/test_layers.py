@@ -17,7 +17,8 @@ LAYERS: tuple[Sequence[str], ...] = (
     (
         "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
         "base.locks base.names base.backoff base.run_stop base.documents base.addresses base.yamledit "
-        "base.directories base.http_failures base.process base.dag base.schedule base.serving base.extras"
+        "base.directories base.http_failures base.process base.dag base.schedule base.serving base.extras "
+        "base.calendar_events"
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
     ("secrets", "desired", "fields", "bpg_schema"),
@@ -228,7 +229,7 @@ def test_a_package_says_its_one_job() -> None:
 
 def test_the_architecture_page_has_every_package() -> None:
     page = (SRC.parent / "docs" / "architecture.md").read_text()
-    rows = re.findall(r"^\| \[`([a-z.]+)`\]\(\.\./src/stackyard/[^)]+\)", page, re.MULTILINE)
+    rows = re.findall(r"^\| \[`([a-z_.]+)`\]\(\.\./src/stackyard/[^)]+\)", page, re.MULTILINE)
     assert rows[0] == "base"
     assert sorted(rows[1:]) == sorted(name for name in RANKS if not name.startswith("base."))
     listed = re.findall(r"\[`([a-z_]+)`\]\(\.\./src/stackyard/base/(?!__init__)", page)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import click
 
 __all__ = [
-    "complete_envs",
+    "complete_explained",
     "complete_guests",
     "complete_hosts",
     "complete_labs",
@@ -56,17 +56,20 @@ def _completing(
 def complete_targets(ctx: click.Context) -> Iterator[str]:
     """Give the targets of the site: bare where a name is unique, and always with their kind."""
     root = _site(ctx)
-    envs, manifests = _stems(root / "envs"), _stems(root / "manifests")
-    yield from (name for name in {*envs, *manifests} if not (name in envs and name in manifests))
-    yield from (f"env:{name}" for name in envs)
-    yield from (f"manifest:{name}" for name in manifests)
+    kinds = {"env": "envs", "manifest": "manifests", "hypervisor": "hypervisors"}
+    known = {kind: _stems(root / folder) for kind, folder in kinds.items()}
+    names = [name for found in known.values() for name in found]
+    yield from (name for name in names if names.count(name) == 1)
+    yield from (f"{kind}:{name}" for kind, found in known.items() for name in found)
     yield _SHARED
 
 
 @_completing
-def complete_envs(ctx: click.Context) -> Iterator[str]:
-    """Give the envs of the site."""
-    yield from _stems(_site(ctx) / "envs")
+def complete_explained(ctx: click.Context) -> Iterator[str]:
+    """Give the envs of the site, and its clusters and nodes with their kind."""
+    root = _site(ctx)
+    yield from _stems(root / "envs")
+    yield from (f"hypervisor:{name}" for name in _stems(root / "hypervisors"))
 
 
 @_completing

@@ -75,7 +75,7 @@ _COMMANDS = {
     "explain": LazyCommand(
         module="stackyard.cli.commands.explain",
         name="explain",
-        help="Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.",
+        help="Show each resolved value of a TARGET, with its file and line.",
     ),
     "explain-error": LazyCommand(
         module="stackyard.cli.commands.explain_error",

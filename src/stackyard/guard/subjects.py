@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.render.names import DATA_FIELDS
 from stackyard.render.references import guest_kind, short_type, vm_id_in
+from stackyard.sources.hypervisor.words import KIND_WORDS, name_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,58 +33,18 @@ __all__ = [
 
 # What users call the resources that stackyard renders, the older names of the provider included.
 KINDS = {
+    **KIND_WORDS,
     "vm": "VM",
     "vm2": "VM",
     "cloned_vm": "VM",
     "container": "container",
-    "pool": "pool",
     "download_file": "file",
     "file": "file",
-    "network_linux_bridge": "bridge",
-    "network_linux_vlan": "VLAN",
-    "network_linux_bond": "bond",
-    "user": "user",
-    "group": "group",
-    "role": "role",
-    "backup_job": "backup job",
-    "sdn_zone_simple": "SDN zone",
-    "sdn_zone_vlan": "SDN zone",
-    "sdn_zone_vxlan": "SDN zone",
-    "sdn_vnet": "SDN vnet",
-    "sdn_subnet": "SDN subnet",
     "sdn_applier": "SDN applier",
     "haresource": "high availability of",
     "harule": "affinity rule",
 }
 FILES = ("file", "download_file")
-# The attribute that has the name of an object, by its kind or the beginning of that.
-_NAMED = {
-    "vm": "name",
-    "vm2": "name",
-    "cloned_vm": "name",
-    "pool": "pool_id",
-    "file": "file_name",
-    "download_file": "file_name",
-    "sdn_subnet": "cidr",
-    "haresource": "resource_id",
-    "harule": "id",
-    "user": "user_id",
-    "group": "group_id",
-    "role": "role_id",
-    "backup_job": "id",
-    "replication": "id",
-    "metrics_server": "name",
-    "firewall_alias": "name",
-    "firewall_ipset": "name",
-    "cluster_firewall_security_group": "name",
-}
-_NAMED_FAMILIES = {
-    "network_": "name",
-    "sdn_": "id",
-    "storage_": "id",
-    "hardware_mapping_": "name",
-    "realm_": "realm",
-}
 _DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)
 
 
@@ -97,7 +58,11 @@ def describe(change: Change) -> str:
     if not is_proxmox(change):
         return change.address
     kind = short_kind(change)
-    about = f"{KINDS.get(kind, change.kind)} {name_of(change)}"
+    word = KINDS.get(kind, change.kind)
+    if kind in KIND_WORDS and not name_object(kind, change.before or change.after or {}):
+        # There is one of it in a cluster.
+        return word
+    about = f"{word} {name_of(change)}"
     facts = [str(fact) for fact in (vm_id_of(change), node_of(change)) if fact is not None]
     return f"{about} ({' on '.join(facts)})" if is_guest(change) and facts else about
 
@@ -128,10 +93,16 @@ def name_in(kind: str, values: Mapping[str, Any]) -> str:
     found: Any = None
     if kind == "container":
         found = (_first(values.get("initialization")) or {}).get("hostname")
-    else:
-        by_prefix = (name for prefix, name in _NAMED_FAMILIES.items() if kind.startswith(prefix))
-        attribute = _NAMED.get(kind) or next(by_prefix, None)
-        found = values.get(attribute) if attribute is not None else None
+    elif kind in ("vm", "vm2", "cloned_vm"):
+        found = values.get("name")
+    elif kind in ("file", "download_file"):
+        found = values.get("file_name")
+    elif kind in KIND_WORDS:
+        found = name_object(kind, values)
+    elif kind == "haresource":
+        found = values.get("resource_id")
+    elif kind.startswith("sdn_") or kind == "harule":
+        found = values.get("id")
     return found if isinstance(found, str) else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.desired import Secret
 from stackyard.render.names import address
 from stackyard.render.names import label as label_of
 from stackyard.render.networks import APPLIER, FINALIZER, make_appliers
@@ -48,6 +49,8 @@ def object_resources(objects: Iterable[ClusterObject]) -> dict[str, dict[str, Js
 def _term(value: Any) -> Json:
     if isinstance(value, str):
         return literal(value)
+    if isinstance(value, Secret):
+        return template((value,))
     if isinstance(value, dict):
         return {name: _term(part) for name, part in value.items() if part is not None}
     return [_term(part) for part in value] if isinstance(value, list | tuple) else value

@@ -9,10 +9,10 @@ from pvelab.server.params.property_formats import PROPERTY_FORMATS
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
-from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
 from pvelab.world.cluster.jobs import BACKUP
 from pvelab.world.generate import new_uuid
 from pvelab.world.sections import Kind, SectionFile
+from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pvelab.server.params.firewall_formats import FIREWALL_FORMATS
 from pvelab.server.params.network_formats import NETWORK_FORMATS
 from pvelab.server.params.texts import Checker, FormatError, make_pattern_checker, split_list
-from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
+from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`stackyard explain`: what an env comes to, and why."""
+"""`stackyard explain`: what an env, a cluster or a node comes to, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stackyard.base.errors import UsageError
 from stackyard.base.redaction import Redactor
 from stackyard.cli.command import Command
 from stackyard.cli.commands.site import site_option
-from stackyard.cli.completions import complete_envs
+from stackyard.cli.completions import complete_explained
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_KIND = "env"
+_KIND, _HYPERVISOR = "env", "hypervisor"
 # Keys and lists of disks are longer than a line; --json has all of them.
 _LONGEST_SHOWN = 60
 
 
 @click.command("explain", cls=Command)
-@click.argument("env", shell_complete=complete_envs)
+@click.argument("env", metavar="TARGET", shell_complete=complete_explained)
 @click.option(
     "-H", "--host", metavar="NODE", help="The node (default: the node of the env, or the only node)."
 )
@@ -42,12 +42,14 @@ _LONGEST_SHOWN = 60
 @site_option
 @pass_session
 def explain(session: Session, /, env: str, said: str | None, **values: Any) -> Result:
-    """Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.
+    """Show each resolved value of a TARGET, with its file and line.
 
+    The target is an env (`dev`, or `env:dev`), or a cluster or node of hypervisors/ (`hypervisor:home`).
     Values that no file sets are marked as defaults. Secrets are masked; only the file of --out contains them.
 
     \b
     stackyard explain dev --host pve1
+    stackyard explain hypervisor:home
     stackyard explain dev --host pve1 --tfvars --out dev.tfvars.json
     """  # noqa: D301 - click reads the control character
     from stackyard.sources.site.resolver import ConfigResolver  # lazy: pydantic, only when this verb runs
@@ -56,9 +58,13 @@ def explain(session: Session, /, env: str, said: str | None, **values: Any) -> R
     if out is not None and form is None:
         raise UsageError("--out goes with --tfvars or --ansible.")
     kind, colon, name = env.partition(":")
-    if colon and kind != _KIND:
-        raise UsageError(f"`{env}` is not an env; write `env:NAME`, or the name alone.")
+    if colon and kind not in (_KIND, _HYPERVISOR):
+        raise UsageError(f"`{env}` is neither `env:NAME` nor `hypervisor:NAME`; the name alone is an env.")
+    if kind == _HYPERVISOR and colon and (form or host):
+        raise UsageError("--tfvars, --ansible and --host are for envs.")
     resolver = ConfigResolver(said, emit=session.emit)
+    if kind == _HYPERVISOR and colon:
+        return _explain_hypervisor(resolver, name)
     wanted = name if colon else env
     if form is None:
         return _explain_env(resolver, wanted, host)
@@ -111,6 +117,22 @@ def _explain_env(resolver: ConfigResolver, env: str, host: str | None) -> Result
             "node": node,
             "values": [_document(value, masked) for value, masked in rows],
             "desired": resolver.resolve_desired(env, host).model_dump(mode="json", exclude_defaults=True),
+        },
+        show=lambda writer: _show(writer, rows),
+    )
+
+
+def _explain_hypervisor(resolver: ConfigResolver, name: str) -> Result:
+    from stackyard.sources.hypervisor.build import build_desired  # lazy: as the resolver itself
+    from stackyard.sources.site.explain_hypervisor import explain_hypervisor  # lazy: as above
+
+    rows = [(value, value.value) for value in explain_hypervisor(resolver, name)]
+    desired = build_desired(resolver.hypervisor(name).model)
+    return Result(
+        document={
+            "hypervisor": name,
+            "values": [_document(value, shown) for value, shown in rows],
+            "desired": desired.model_dump(mode="json", exclude_defaults=True),
         },
         show=lambda writer: _show(writer, rows),
     )

@@ -33,6 +33,8 @@ ENTITIES = (
     "env",
     "spec",
     "manifest",
+    "hypervisor",
+    "hypervisor-node",
     "stack",
     "repository",
 )
@@ -101,7 +103,7 @@ def validate(said: str | None) -> Result:
 
 
 def _add_states_without_input(checked: Site, found: Diagnostics) -> None:
-    """Report the states that hold something although the site no longer has their envs or manifests."""
+    """Report the states that hold something although the site no longer has their files."""
     import contextlib  # lazy: only when this verb runs
 
     from stackyard.path.registry import find_without_input  # lazy: as above
@@ -109,7 +111,8 @@ def _add_states_without_input(checked: Site, found: Diagnostics) -> None:
 
     with contextlib.closing(checked.store.read()) as objects:
         states = StateService(objects)
-        for kind, names in (("env", checked.envs), ("manifest", checked.manifests)):
+        inputs = ("env", checked.envs), ("manifest", checked.manifests), ("hypervisor", checked.hypervisors)
+        for kind, names in inputs:
             for record, count in find_without_input(states, kind, names):
                 held = "1 resource" if count == 1 else f"{count} resources"
                 found.add(

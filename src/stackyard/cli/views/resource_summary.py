@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.guard.subjects import short_kind
+from stackyard.guard.subjects import name_in, node_of, short_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,8 +25,12 @@ _SAID_ELSEWHERE = ("id", "node_name", "file_name", "name", "pool_id", "overwrite
 def summarise(change: Change) -> str:
     """Return the attributes that a reader of a plan looks for; empty where there are none."""
     values = change.after or change.before or {}
-    facts = _FACTS.get(short_kind(change), _others)
-    return ", ".join(facts(values))
+    kind = short_kind(change)
+    if kind not in _FACTS:
+        # The line above has the name and the node.
+        said = {name_in(kind, values), node_of(change)}
+        values = {key: one for key, one in values.items() if not isinstance(one, str) or one not in said}
+    return ", ".join(_FACTS.get(kind, _others)(values))
 
 
 def summarise_disks(change: Change) -> str:
@@ -168,7 +172,7 @@ def _file_name(volume: str) -> str:
 
 
 def _nothing(values: Mapping[str, Any]) -> Iterator[str]:
-    """Give nothing: the guest that uses a file says more."""
+    """Give nothing: the name, or the guest that uses a file, says more."""
     del values
     return iter(())
 
@@ -178,4 +182,6 @@ _FACTS: dict[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "container": _container,
     "download_file": _download,
     "file": _nothing,
+    # Its name says all of it.
+    "acl": _nothing,
 }

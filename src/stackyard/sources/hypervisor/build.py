@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
     from stackyard.desired.values import Value
 
-__all__ = ["Entry", "build_desired", "list_entries", "sections_of"]
+__all__ = ["Entry", "build_desired", "is_secret", "list_entries", "sections_of"]
 
 _WORD = re.compile(r"[A-Za-z0-9_.@!-]+")
+_ADDRESS = re.compile(r"[0-9a-fA-F:.]+/\d+")
+_ADDRESS_SIGNS = re.compile(r"[.:/]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def _entries(section: Section, found: Any) -> Iterator[Entry]:
         yield _entry(section, section.path, section.path[-1], found)
     elif section.layout is Layout.LIST:
         for index, values in enumerate(found):
-            yield _entry(section, (*section.path, index), _describe(values), values)
+            yield _entry(section, (*section.path, index), _name_listed(section, values), values)
     else:
         for name, values in found.items():
             yield _entry(section, (*section.path, name), name, values)
@@ -76,9 +78,11 @@ def _entry(section: Section, path: tuple[str | int, ...], name: str, values: Map
     return Entry(section=section, path=path, kind=kind, name=name, values=values)
 
 
-def _describe(values: Mapping[str, Any]) -> str:
-    """Return a name for an entry of a list: what it says, so that its place in the list does not matter."""
-    return " ".join(str(value) for _, value in sorted(values.items()) if isinstance(value, str | int))
+def _name_listed(section: Section, values: Mapping[str, Any]) -> str:
+    """Return the name of an entry of a list: what tells it apart, so that its place does not matter."""
+    parts = [str(values[name]) for name in section.identity if values.get(name) is not None]
+    plain = [_ADDRESS_SIGNS.sub("-", part) if _ADDRESS.fullmatch(part) else part for part in parts]
+    return section.between.join(part.removeprefix("/") for part in plain)
 
 
 def build_desired(model: Value) -> Desired:
@@ -94,10 +98,10 @@ def _build(entry: Entry, others: list[Entry], node: str | None) -> ClusterObject
     secrets: dict[str, Secret] = {}
     for name, value in entry.values.items():
         attribute = section.names.get(name, name)
-        if isinstance(value, dict) and set(value) == {"secret"}:
+        if is_secret(value):
             secrets[attribute] = Secret(secret=value["secret"])
         elif not (name == "type" and len(section.kinds) > 1):
-            attributes[attribute] = value
+            attributes[attribute] = _with_secrets(value) if name in section.secret_texts else value
     if section.key:
         attributes[section.key] = entry.name
     if section.node:
@@ -110,6 +114,17 @@ def _build(entry: Entry, others: list[Entry], node: str | None) -> ClusterObject
         and (one.section.layout is not Layout.BY_NAME or one.name in words)
     ]
     return ClusterObject(key=entry.key, attributes=attributes, secrets=secrets, after=tuple(after))
+
+
+def is_secret(value: Any) -> bool:
+    """Return whether a value of an entry is the name of a secret."""
+    return isinstance(value, dict) and set(value) == {"secret"}
+
+
+def _with_secrets(texts: Any) -> Any:
+    """Return a mapping with the secrets that it names."""
+    named = texts.items() if isinstance(texts, dict) else ()
+    return {key: Secret(secret=one["secret"]) if is_secret(one) else one for key, one in named}
 
 
 def _words(value: Any) -> Iterator[str]:

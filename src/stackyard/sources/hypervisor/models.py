@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Field, StringConstraints, create_model
 
 from stackyard import bpg_schema
 from stackyard.desired.values import Line, Many, Value
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SecretName", "cluster_model", "file_model", "list_attributes", "node_model", "resource_type"]
 
+_LONGEST_PART = 200
 _SCALARS: Mapping[str, Any] = {"string": str, "number": int | float, "bool": bool}
 
 
@@ -116,6 +117,11 @@ def list_attributes(section: Section, kind: str) -> dict[str, dict[str, Any]]:
 
 def _field(section: Section, name: str, fact: dict[str, Any]) -> tuple[Any, Any]:
     annotation = _type(f"{section.name}.{name}", fact)
+    if name in section.identity and annotation is str:
+        # It is a part of the name of the object, which is one line with a limit of its own.
+        annotation = Annotated[Line, StringConstraints(max_length=_LONGEST_PART)]
+    if name in section.secret_texts:
+        annotation = dict[str, str | SecretName]
     if name == section.short and section.item_short:
         model: Any = get_args(get_args(annotation)[0])[0]
         wrap = BeforeValidator(_wrap(section.item_short), json_schema_input_type=model | str)

@@ -37,6 +37,9 @@ class Section:
         short: The attribute that an entry gives which is no mapping.
         item_short: The same for the entries of that attribute.
         after: Sections whose objects are made before those here that name them.
+        identity: The attributes that tell the entries of a list apart.
+        between: What joins them to a name.
+        secret_texts: Attributes whose texts may be secrets, although bpg/proxmox does not say so.
     """
 
     path: tuple[str, ...]
@@ -49,6 +52,9 @@ class Section:
     short: str = ""
     item_short: str = ""
     after: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    between: str = "/"
+    secret_texts: frozenset[str] = _NOTHING
 
     @property
     def name(self) -> str:
@@ -97,7 +103,12 @@ CLUSTER: tuple[Section, ...] = (
     _named("groups", "group", "group_id", without=frozenset({"acl"})),
     _named("roles", "role", "role_id", short="privileges"),
     _named("users", "user", "user_id", without=frozenset({"acl", "password"}), after=("groups", "realms")),
-    _listed("acl", "acl", after=("groups", "users", "roles", "pools", "storages")),
+    _listed(
+        "acl",
+        "acl",
+        identity=("user_id", "group_id", "token_id", "role_id", "path"),
+        after=("groups", "users", "roles", "pools", "storages"),
+    ),
     _named("mappings.pci", "hardware_mapping_pci", short="map"),
     _named("mappings.usb", "hardware_mapping_usb", short="map"),
     _named("mappings.directories", "hardware_mapping_dir", short="map"),
@@ -105,12 +116,19 @@ CLUSTER: tuple[Section, ...] = (
     _named("backups", "backup_job", "id", after=("storages", "pools")),
     _named("replications", "replication", "id"),
     _named("acme.accounts", "acme_account"),
-    _named("acme.plugins", "acme_dns_plugin", "plugin", without=frozenset({"digest"})),
+    _named(
+        "acme.plugins",
+        "acme_dns_plugin",
+        "plugin",
+        without=frozenset({"digest"}),
+        secret_texts=frozenset({"data"}),
+    ),
     _named("sdn.controllers", "sdn_controller_evpn", "id", after=("sdn.fabrics",)),
     _typed("sdn.fabrics", "sdn_fabric_", "id", "openfabric ospf"),
     _typed("sdn.zones", "sdn_zone_", "id", "simple vlan vxlan qinq evpn", after=("sdn.controllers",)),
     _named("sdn.vnets", "sdn_vnet", "id", after=("sdn.zones",)),
-    _listed("sdn.subnets", "sdn_subnet", after=("sdn.vnets",)),
+    # Named as the subnets of a site's networks are.
+    _listed("sdn.subnets", "sdn_subnet", identity=("vnet", "cidr"), between="_", after=("sdn.vnets",)),
     _named("firewall.aliases", "firewall_alias", without=_OF_GUESTS, short="cidr"),
     _named(
         "firewall.ipsets",
@@ -129,7 +147,14 @@ CLUSTER: tuple[Section, ...] = (
         short="rules",
         after=("firewall.aliases", "firewall.ipsets"),
     ),
-    _one("firewall.rules", "firewall_rules", names={"rules": "rule"}, without=_OF_GUESTS, short="rules"),
+    _one(
+        "firewall.rules",
+        "firewall_rules",
+        names={"rules": "rule"},
+        without=_OF_GUESTS,
+        short="rules",
+        after=_FIREWALL_PARTS,
+    ),
     # Last: what it lets in has to be there before it closes.
     _one("firewall.options", "cluster_firewall", after=("firewall.rules", *_FIREWALL_PARTS)),
 )
@@ -141,8 +166,14 @@ NODE: tuple[Section, ...] = (
     _one("hosts", "hosts", node="node_name", names={"entries": "entry"}, short="entries"),
     _one("time", "time", node="node_name", short="time_zone"),
     _one("config", "node_config", node="node_name"),
-    _listed("repositories", "apt_repository", node="node"),
-    _listed("standard_repositories", "apt_standard_repository", node="node", short="handle"),
+    _listed("repositories", "apt_repository", node="node", identity=("file_path", "index")),
+    _listed(
+        "standard_repositories",
+        "apt_standard_repository",
+        node="node",
+        short="handle",
+        identity=("handle",),
+    ),
     _named("zfs", "node_disk_zfs", node="node_name"),
     _one("certificate", "certificate", node="node_name"),
     _one("acme_certificate", "acme_certificate", node="node_name"),

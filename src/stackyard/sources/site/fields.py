@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
+_OWN_PAGES = {
+    "hypervisor": "hypervisors.md#files-of-a-cluster",
+    "hypervisor-node": "hypervisors.md#files-of-a-node",
+}
+
 _HEADING = """\
 # Fields of a site
 
@@ -27,6 +32,9 @@ def render() -> str:
     for entity, file in ENTITIES.items():
         schema = schema_of(entity)
         parts.append(f"## {entity}: `{file}`\n")
+        if entity in _OWN_PAGES:
+            parts.append(f"{schema['description']} [Its own page]({_OWN_PAGES[entity]}) has every section.\n")
+            continue
         for title, part in _objects(schema):
             parts.append(f"{title}\n")
             parts.append(_table(part, schema))

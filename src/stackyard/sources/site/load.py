@@ -147,7 +147,7 @@ class Site:
 
     def _add_damaged(self) -> Site:
         """Return the site with what is left of files that are not valid, to be checked."""
-        kinds = ("hosts", "nodes", "templates", "presets", "specs", "envs")
+        kinds = ("hosts", "nodes", "templates", "presets", "specs", "envs", "hypervisors")
         tables: dict[str, Any] = {
             kind: {**self.damaged.get(kind, {}), **getattr(self, kind)} for kind in kinds
         }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from stackyard.sources.hypervisor.models import cluster_model, node_model
 from stackyard.sources.site.entities.envs import EnvFile
 from stackyard.sources.site.entities.guests import TemplateFile
 from stackyard.sources.site.entities.hosts import HostFile
@@ -20,7 +21,7 @@ from stackyard.sources.site.entities.stacks import RepositoryFile, StackFile
 from stackyard.sources.site.schema_names import ENTITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["schema_of"]
 
@@ -38,6 +39,8 @@ _TYPES: Mapping[str, Any] = {
     "stack": StackFile,
     "repository": RepositoryFile,
 }
+# Those that are made from a table when they are asked for.
+_MADE: Mapping[str, Callable[[], Any]] = {"hypervisor": cluster_model, "hypervisor-node": node_model}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -47,7 +50,8 @@ def schema_of(entity: str) -> dict[str, Any]:
     Args:
         entity: One of `ENTITIES`.
     """
-    schema = TypeAdapter(_TYPES[entity]).json_schema(mode="validation")
+    kind = _MADE[entity]() if entity in _MADE else _TYPES[entity]
+    schema = TypeAdapter(kind).json_schema(mode="validation")
     _allow_comments(schema)
     return {"$schema": _DIALECT, **schema, "title": f"stackyard {entity}: {ENTITIES[entity]}"}
 

@@ -16,6 +16,8 @@ ENTITIES = {
     "env": "envs/NAME.yaml",
     "spec": "specs/NAME.yaml",
     "manifest": "manifests/NAME.yaml",
+    "hypervisor": "hypervisors/NAME.yaml of a cluster",
+    "hypervisor-node": "hypervisors/NAME.yaml of a node",
     "stack": "stack.yaml, beside the code of a stack",
     "repository": "stackyard.yaml, at the top of a repository",
 }

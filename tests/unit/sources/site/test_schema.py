@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from tests.support.hypervisors import FILES as HYPERVISORS
 from tests.support.site import FULL, SEED
 
 from stackyard.base.diagnostics import Diagnostics
@@ -24,6 +25,7 @@ KINDS = {
     "specs": "spec",
     "envs": "env",
     "manifests": "manifest",
+    "hypervisors": "hypervisor",
     "web": "stack",
 }
 # Beside stacks there are files that no site has.
@@ -31,10 +33,12 @@ STACKS = {
     "stacks/web/stack.yaml": "after: [net, {stack: dns, outputs: [zone]}]\ntags: [web]\nengine: tofu\n",
     "repository.yaml": "roots: [live]\nlayers: [net]\ndefaults: {protected: true}\n",
 }
-FILES = [*SEED.items(), *FULL.items(), *STACKS.items()]
+FILES = [*SEED.items(), *FULL.items(), *STACKS.items(), *HYPERVISORS.items()]
 
 
 def entity_of(name: str) -> str:
+    if name == "hypervisors/pve1.yaml":
+        return "hypervisor-node"
     return KINDS[Path(name).parent.name] if "/" in name else Path(name).stem
 
 

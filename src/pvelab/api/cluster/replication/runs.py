@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pvelab.api.cluster.replication.replicas import replicatable_volumes
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError
-from pvelab.world.calendar_events import parse_calendar_event
 from pvelab.world.cluster.jobs import REPLICATION, REPLICATION_STATE
 from pvelab.world.storage import images
+from stackyard.base.calendar_events import parse_calendar_event
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pvelab.api.nodes.vzdump.job import BackupJob
 from pvelab.api.nodes.vzdump.start import command_line
 from pvelab.world.access.directory import ROOT
-from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
 from pvelab.world.cluster.jobs import BACKUP
 from pvelab.world.guests.backup_scope import list_included_guests
+from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stackyard.sources.site.checks.addresses import check_addresses
 from stackyard.sources.site.checks.auth import check_auth
 from stackyard.sources.site.checks.guests import check_guests
+from stackyard.sources.site.checks.hypervisors import check_hypervisors
 from stackyard.sources.site.checks.ids import check_ids
 from stackyard.sources.site.checks.model import check_model
 from stackyard.sources.site.checks.networks import check_networks
@@ -32,9 +33,10 @@ _CHECKS = (
     check_addresses,
     check_auth,
     check_model,
+    check_hypervisors,
 )
-_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth)
-_WITH_DAMAGED_SITE_FILE = (check_references, check_guests, check_ids, check_auth)
+_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth, check_hypervisors)
+_WITH_DAMAGED_SITE_FILE = (check_references, check_guests, check_ids, check_auth, check_hypervisors)
 
 
 def check_site(site: Site, found: Diagnostics) -> None:

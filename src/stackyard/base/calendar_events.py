@@ -1,6 +1,6 @@
 """Calendar events: the times at which jobs run, written as `daily`, `*/15`, `mon..fri 02:30`, `*-01 4:00`.
 
-A part of systemd's format, as Proxmox reads it. The lab's nodes are in UTC.
+A part of systemd's format, as Proxmox reads it. Times are in UTC.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
+from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
 
 # A Monday.
 START = datetime.datetime(2026, 11, 16, 4, 7, 30, tzinfo=datetime.UTC)

@@ -1,0 +1,58 @@
+"""Jobs: schedules that run at some time, and backups that say what is backed up."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
+from stackyard.base.diagnostics import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.base.diagnostics import Diagnostics
+    from stackyard.sources.hypervisor.build import Entry
+    from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
+
+__all__ = ["check_jobs"]
+
+NEVER_RUNS = Kind(
+    code="E-HYPERVISOR-SCHEDULE",
+    summary="A schedule never runs",
+    remedy="Write a calendar event as Proxmox takes it: `02:30`, `mon..fri 22:00`, `*/15`, `daily`.",
+)
+BAD_SELECTION = Kind(
+    code="E-HYPERVISOR-BACKUP",
+    summary="It is not clear what is backed up",
+    remedy="Write one of `all: true`, `pool: NAME` and `vmid: [ID, ...]`.",
+)
+
+
+def check_jobs(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
+    """Check the backup jobs and replications of every cluster."""
+    del site
+    for file in files:
+        for entry in file.section("backups", "replications"):
+            schedule = entry.values.get("schedule")
+            problem = None if schedule is None else _find_problem(schedule)
+            if problem is not None:
+                detail = f"The schedule '{schedule}' of '{entry.name}' {problem}."
+                found.add(NEVER_RUNS, detail, file.place(entry, "schedule"))
+        for job in file.section("backups"):
+            _check_selection(file, job, found)
+
+
+def _find_problem(schedule: str) -> str | None:
+    try:
+        event = parse_calendar_event(schedule)
+    except CalendarEventError as err:
+        return f"is no calendar event: {err}"
+    return "names no time that is still to come" if event.next_after(time.time()) is None else None
+
+
+def _check_selection(file: HypervisorFile, job: Entry, found: Diagnostics) -> None:
+    said = [key for key in ("all", "pool", "vmid") if job.values.get(key)]
+    if len(said) != 1 and not file.is_lost(*job.path):
+        words = " and ".join(f"`{key}`" for key in said) or "none of `all`, `pool` and `vmid`"
+        found.add(BAD_SELECTION, f"The backup job '{job.name}' has {words}.", file.place(job))
