@@ -135,7 +135,7 @@ class Collection:
         sent |= hidden(fields, work.config)
         unset = [name for name in unset if name not in sent]
         await work.client.put(self.path_of(prior), {**sent, **self.named, "delete": ",".join(unset) or None})
-        return await self._finish(work, await self._read_back(work, {**planned, "id": prior["id"]}))
+        return await self._finish(work, await self._read_back(work, {**planned, "id": prior.get("id")}))
 
     async def delete(self, work: Work, state: Object) -> None:
         """Remove an object."""

@@ -215,6 +215,7 @@ _MISSING = (
     "does not exist",
     "no such resource",
     "no such ha",
+    "no such replication job",
     "no such user",
     "no such token",
     "No such file or directory",
