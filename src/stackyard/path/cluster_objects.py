@@ -37,6 +37,7 @@ async def with_objects(run: Run, cluster: Cluster) -> Cluster:
         _interfaces(client, {one.node for one in (*desired.bridges, *desired.vlans)}),
         _sdn(client, desired),
         _high_availability(client, desired),
+        _replications(client, desired),
     )
     objects = (*cluster.objects, *(one for some in found for one in some))
     entries = () if run.served is None else run.served.journal.entries
@@ -92,6 +93,14 @@ async def _high_availability(client: proxmox.Client, desired: Desired) -> list[C
             for row in await _list_rows(client, "/cluster/ha/rules")
         ]
     return found
+
+
+async def _replications(client: proxmox.Client, desired: Desired) -> list[ClusterObject]:
+    if not any(guest.replication for guest in desired.guests):
+        return []
+    rows = await _list_rows(client, "/cluster/replication")
+    # One that is about to be removed is waited for by the provider.
+    return [ClusterObject.from_name("replication", row["id"]) for row in rows if not row.get("remove_job")]
 
 
 async def _list_rows(client: proxmox.Client, path: str) -> list[Mapping[str, Any]]:
