@@ -111,7 +111,7 @@ def _name_now(change: Change, guest: str) -> str:
     """Return the name of a resource that belongs to a guest under the new name of that."""
     before = change.before or {}
     if short_kind(change) == "replication":
-        return f"{guest}_{label(str(before.get('target')))}"
+        return f"{guest}_{str(before.get('id')).rpartition('-')[2]}"
     name = before.get("name")
     return guest if name is None else label(f"{key_of(guest)}/{name}")
 

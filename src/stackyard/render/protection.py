@@ -68,8 +68,12 @@ def list_protection(guest: Guest) -> Iterator[ProtectionResource]:
     """Return the firewall and the replications of a guest as resources; none of one without."""
     if guest.firewall is not None:
         yield from _firewall(guest, guest.firewall)
+    before: tuple[str, ...] = ()
     for place, job in enumerate(guest.replication):
-        yield _replication(guest, job, place if job.number is None else job.number)
+        made = _replication(guest, job, place if job.number is None else job.number, before)
+        # One after the other: Proxmox takes no second job to a node before the first is gone.
+        before = (made.address,)
+        yield made
 
 
 def _firewall(guest: Guest, firewall: Firewall) -> Iterator[ProtectionResource]:
@@ -135,7 +139,7 @@ def _options(guest: Guest, firewall: Firewall) -> dict[str, Json]:
     return options
 
 
-def _replication(guest: Guest, job: Replication, number: int) -> ProtectionResource:
+def _replication(guest: Guest, job: Replication, number: int, after: tuple[str, ...]) -> ProtectionResource:
     arguments = {
         **present(
             {
@@ -146,11 +150,11 @@ def _replication(guest: Guest, job: Replication, number: int) -> ProtectionResou
                 "rate": normalize_number(job.rate),
                 "comment": job.comment,
                 "disable": job.disable,
+                "depends_on": after,
             }
         ),
         **_lifecycle(guest),
     }
-    # Nodes have no underscores.
-    name = f"{label(guest.key)}_{label(job.target)}"
+    name = f"{label(guest.key)}_{number}"
     import_id = f"{guest.vm_id}-{number}"
     return ProtectionResource(type=REPLICATION, label=name, arguments=arguments, import_id=import_id)
