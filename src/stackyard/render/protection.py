@@ -112,7 +112,7 @@ def _of_guest(
         **present(
             {
                 "node_name": expression(f"{made}.node_name"),
-                whose: expression(f"{made}.vm_id"),
+                whose: _vm_id(guest),
                 **said,
                 "depends_on": after,
             }
@@ -120,6 +120,11 @@ def _of_guest(
         **_lifecycle(guest),
     }
     return ProtectionResource(type=type_, label=name, arguments=arguments, import_id=import_id)
+
+
+def _vm_id(guest: Guest) -> int | Expression:
+    """Return the id of a guest; the resource knows it where the model does not."""
+    return expression(f"{address_of(guest)}.vm_id") if guest.vm_id is None else guest.vm_id
 
 
 def _lifecycle(guest: Guest) -> dict[str, Json]:
@@ -143,14 +148,14 @@ def _replication(guest: Guest, job: Replication, number: int, after: tuple[str, 
     arguments = {
         **present(
             {
-                "id": Expression(f"{expression(f'{address_of(guest)}.vm_id')}-{number}"),
+                "id": Expression(f"{_vm_id(guest)}-{number}"),
                 "type": "local",
                 "target": job.target,
                 "schedule": job.schedule,
                 "rate": normalize_number(job.rate),
                 "comment": job.comment,
                 "disable": job.disable,
-                "depends_on": after,
+                "depends_on": (address_of(guest), *after),
             }
         ),
         **_lifecycle(guest),
