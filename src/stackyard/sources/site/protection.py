@@ -217,7 +217,9 @@ def check_firewall(site: Site, entry: GuestEntry, guest: Guest, found: Diagnosti
         if name.lower() not in known[what]:
             hint = did_you_mean(name, known[what])
             detail = f"No file describes the {_WORDS[what]} '{name}' of a rule of '{guest.name}'.{hint}"
-            found.add(UNKNOWN_NAME, detail, entry.place(("firewall", *path)))
+            # A set may be written as its list alone.
+            short = tuple(key for key in path if key != "entries")
+            found.add(UNKNOWN_NAME, detail, entry.place(("firewall", *path), ("firewall", *short)))
 
 
 _WORDS = {"aliases": "alias", "ipsets": "IP set", "groups": "security group"}
