@@ -83,7 +83,7 @@ def _firewall(guest: Guest, firewall: Firewall) -> Iterator[ProtectionResource]:
     aliases = {name: label(f"{guest.key}/{name}") for name in firewall.aliases}
     sets = {name: label(f"{guest.key}/{name}") for name in firewall.ipsets}
     for name, alias in firewall.aliases.items():
-        said = {"name": name, "cidr": alias.cidr, "comment": alias.comment}
+        said: dict[str, Json] = {"name": name, "cidr": alias.cidr, "comment": alias.comment}
         yield _of_guest(guest, FIREWALL_ALIAS, aliases[name], said, f"{import_id}/{name}")
     named = tuple(f"{FIREWALL_ALIAS}.{one}" for one in aliases.values())
     for name, ipset in firewall.ipsets.items():

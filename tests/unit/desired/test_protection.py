@@ -65,7 +65,7 @@ def test_a_rule_that_proxmox_would_refuse_is_refused(rule: dict[str, Any], said:
     ],
 )
 def test_a_rule_that_proxmox_takes_is_taken(rule: dict[str, Any]) -> None:
-    assert FirewallRule.model_validate(rule)
+    assert FirewallRule.model_validate(rule).enabled
 
 
 def test_short_forms_are_the_long_ones() -> None:

@@ -105,7 +105,7 @@ def _options(config: Configuration, options: Mapping[str, Any]) -> dict[str, Any
 def _rule(config: Configuration, row: Mapping[str, Any]) -> dict[str, Any]:
     for key in sorted(key for key in row.keys() - _ROW if row[key] not in (None, "")):
         config.lack(f"firewall.rules.{row['pos']}.{key}", "the model has nothing for it")
-    rule = {name: str(row[name]) for name in _RULE_TEXTS if row.get(name) not in (None, "")}
+    rule: dict[str, Any] = {name: str(row[name]) for name in _RULE_TEXTS if row.get(name) not in (None, "")}
     rule["enabled"] = flag(row.get("enable"))
     if row["type"] == "group":
         return {**rule, "security_group": str(row["action"])}

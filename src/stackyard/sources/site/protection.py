@@ -159,7 +159,7 @@ def _leave_out(guest: GuestEntry, fields: dict[str, Any], jobs: Sequence[_Job], 
 
 def _join_named(site: Site, guest: GuestEntry, fields: dict[str, Any], found: Diagnostics) -> None:
     said, jobs = guest.values["backup"], _list_jobs(site)
-    names = [(said, ("backup",))] if isinstance(said, str) else []
+    names: list[tuple[str, tuple[Key, ...]]] = [(said, ("backup",))] if isinstance(said, str) else []
     names = names or [(name, ("backup", place)) for place, name in enumerate(said)]
     for name, path in names:
         named = [job for job in jobs if job.name == name]
