@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.support.pages import ROOT
 from tests.support.site import findings, write_site
 
 from stackyard.desired import Desired
@@ -141,3 +144,12 @@ def test_a_template_has_rules_and_each_guest_its_own_options(tmp_path: Path) -> 
     assert [job.target for job in vm.replication] == ["father"]
     shown = [one for one in explain_env(resolver, "dev", "pve") if one.key in ("firewall", "replication")]
     assert [one.where.path for one in shown if one.where is not None] == [str(folder / "envs/dev.yaml")] * 2
+
+
+def test_the_page_shows_what_a_site_takes(tmp_path: Path) -> None:
+    page = (ROOT / "docs/howto/protect-guests.md").read_text()
+    files = dict(re.findall(r"```yaml\n# ([a-z/]+)\.yaml\n(.*?)```", page, re.DOTALL))
+    assert sorted(files) == ["envs/web", "hypervisors/home"]
+    env = yaml.safe_load(files["envs/web"].replace("pve1", "pve"))
+    changed = {"envs__dev": yaml.safe_dump(env), "hypervisors__home": files["hypervisors/home"]}
+    assert findings(write_site(tmp_path, **changed)) == []
