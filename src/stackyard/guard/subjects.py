@@ -147,6 +147,8 @@ def identity_of(change: Change) -> str:
     """Return what names an object that is no guest among all of its kind; empty where that is not known."""
     kind, values = short_kind(change), change.after or {}
     parts: tuple[Any, ...]
+    if kind.startswith("firewall_"):
+        return _name_firewall(kind, values)
     if kind == "pool":
         parts = (values.get("pool_id"),)
     elif kind.startswith("network_linux_"):
