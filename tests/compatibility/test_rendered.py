@@ -70,8 +70,8 @@ def values(part: Any) -> Iterator[Value]:
         yield part
         for name in type(part).model_fields:
             yield from values(getattr(part, name))
-    elif isinstance(part, tuple):
-        for inner in part:
+    elif isinstance(part, tuple | dict):
+        for inner in part.values() if isinstance(part, dict) else part:
             yield from values(inner)
 
 

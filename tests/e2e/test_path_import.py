@@ -34,6 +34,27 @@ vms:
 """
 
 
+FIREWALL = {
+    "options": {"dhcp": False, "output_policy": "REJECT", "log_level_in": "info"},
+    "rules": [
+        {"type": "in", "action": "ACCEPT", "dport": "80,443", "proto": "tcp", "log": "err"},
+        {"type": "in", "action": "ACCEPT", "macro": "SSH", "source": "guest/Office"},
+        {"type": "in", "action": "DROP", "source": "+guest/peers", "enabled": False},
+    ],
+    "aliases": {"Office": {"cidr": "192.0.2.0/24", "comment": "the office"}},
+    "ipsets": {
+        "peers": {
+            "entries": [
+                {"name": "10.1.0.0/16"},
+                {"name": "10.1.2.0/24", "nomatch": True, "comment": "not these"},
+            ],
+            "comment": "who talks",
+        }
+    },
+}
+COPIES = [{"target": "pve1", "schedule": "daily", "rate": 10, "number": 1}]
+
+
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     with lab.running(nodes=("pve1", "pve2"), ssh_port=0, seed=SEED) as running:
@@ -85,15 +106,20 @@ def test_a_cluster_made_by_hand_becomes_an_env_whose_plan_is_empty(yard: Yard) -
     assert (planned["has_changes"], planned["guard"]["refused"]) == (False, [])
     assert {guest["vm_id"] for guest in yard.json("output", "home")["guests"].values()} == VM_IDS
     assert yard.json("drift", "home")["unmanaged"] == []
+    entries = {entry["name"]: entry for entry in yaml.safe_load(env_file(yard).read_text())["vms"]}
+    assert (entries["web"]["firewall"], entries["batch"]["replication"]) == (FIREWALL, COPIES)
     again = yard.json("import", "env:home", "-H", "lab")
     assert (again["imported"], again["file"], len(again["managed"])) == ([], None, len(VM_IDS))
 
     edit(yard, "home", "web", memory=4096)
     edit(yard, "home", "docker", cores=6)
+    edit(yard, "home", "dns", firewall={"rules": [{"type": "in", "action": "DROP", "macro": "DNS"}]})
     changes = yard.json("plan", "home", status=3)["changes"]
     assert {change["subject"]: [d["attribute"] for d in change["differences"]] for change in changes} == {
         "VM web (100 on pve1)": ["memory[0].dedicated"],
         "container docker (201 on pve2)": ["cpu[0].cores"],
+        "firewall options 200/options": ["enabled"],
+        "firewall rules 200/rules": ["rule[0].action", "rule[0].comment", "rule[0].enabled", "rule[0].iface"],
     }
     yard.run("apply", "home", "--no-verify", "--allow-reboot", "web")
     assert yard.guests()[100]["config"]["memory"] == 4096 or yard.guests()[100]["config"]["memory"] == "4096"

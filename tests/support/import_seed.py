@@ -271,18 +271,38 @@ _CONTAINERS = (
         protection=1,
     ),
     # Nobody said how many cores, and it has no card.
-    ct(203, node="pve2", hostname="batch", memory=256, swap=0, rootfs="local-lvm:2", unprivileged=1),
+    ct(203, node="pve2", hostname="batch", memory=256, swap=0, rootfs="tank:2", unprivileged=1),
+)
+_WEB, _DNS = "/nodes/pve1/qemu/100/firewall", "/nodes/pve1/lxc/200/firewall"
+# A firewall as somebody clicks it together, one with rules that are off as yet, and copies on another node.
+_PROTECTION = (
+    call("PUT", f"{_WEB}/options", enable=1, dhcp=0, policy_out="REJECT", log_level_in="info"),
+    call("POST", f"{_WEB}/aliases", name="Office", cidr="192.0.2.0/24", comment="the office"),
+    call("POST", f"{_WEB}/ipset", name="peers", comment="who talks"),
+    call("POST", f"{_WEB}/ipset/peers", cidr="10.1.0.0/16"),
+    call("POST", f"{_WEB}/ipset/peers", cidr="10.1.2.0/24", nomatch=1, comment="not these"),
+    # Each new rule is put before the others.
+    call("POST", f"{_WEB}/rules", type="in", action="DROP", source="+guest/peers", enable=0),
+    call("POST", f"{_WEB}/rules", type="in", action="ACCEPT", macro="SSH", source="guest/Office", enable=1),
+    call(
+        "POST", f"{_WEB}/rules", type="in", action="ACCEPT", proto="tcp", dport="80,443", enable=1, log="err"
+    ),
+    call("POST", f"{_DNS}/rules", type="in", action="ACCEPT", macro="DNS", iface="net0", comment="names"),
+    call("POST", "/cluster/replication", id="203-1", type="local", target="pve1", schedule="daily", rate=10),
 )
 SEED = Seed(
     name="by-hand",
     nodes=("pve1", "pve2"),
-    storages=PREPARED_STORAGES,
+    storages={
+        **PREPARED_STORAGES,
+        "tank": {"type": "zfspool", "pool": "tank", "content": "images,rootdir"},
+    },
     files=(
         SeedFile(volume="local:vztmpl/debian-12.tar.zst", size=1_000_000),
         SeedFile(volume="local:vztmpl/debian-12.tar.zst", node="pve2", size=1_000_000),
         SeedFile(volume="local:iso/virtio-win.iso", size=1_000_000),
     ),
-    calls=(call("POST", "/pools", poolid="storage"), *_VMS, *_CONTAINERS),
+    calls=(call("POST", "/pools", poolid="storage"), *_VMS, *_CONTAINERS, *_PROTECTION),
 )
 VM_IDS = frozenset((*range(100, 110), 200, 201, 202, 203, 9000))
 # What no entry of a site can say, each by its own key.

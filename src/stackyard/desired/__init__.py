@@ -18,6 +18,14 @@ from stackyard.desired.container import (
 )
 from stackyard.desired.disks import Cdrom, Disk, EfiDisk, SpeedLimits, Tpm
 from stackyard.desired.files import DeclaredFile, Download, File, Snippet, Upload
+from stackyard.desired.firewall import (
+    Firewall,
+    FirewallAlias,
+    FirewallOptions,
+    FirewallRule,
+    FirewallSet,
+    FirewallSetEntry,
+)
 from stackyard.desired.guest import (
     Agent,
     Clone,
@@ -59,6 +67,7 @@ from stackyard.desired.network import (
 )
 from stackyard.desired.nic import ContainerNic, Nic
 from stackyard.desired.objects import ClusterObject, ObjectKey
+from stackyard.desired.replication import Replication
 from stackyard.desired.secret import Secret, Secrets, Text
 from stackyard.desired.values import Value
 from stackyard.desired.vm import Vm
@@ -88,6 +97,12 @@ __all__ = [
     "EfiDisk",
     "Features",
     "File",
+    "Firewall",
+    "FirewallAlias",
+    "FirewallOptions",
+    "FirewallRule",
+    "FirewallSet",
+    "FirewallSetEntry",
     "Guest",
     "GuestBase",
     "HighAvailability",
@@ -103,6 +118,7 @@ __all__ = [
     "Pool",
     "Problem",
     "RandomNumbers",
+    "Replication",
     "RootDisk",
     "Secret",
     "Secrets",

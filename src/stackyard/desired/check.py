@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.desired.files import DeclaredFile
+from stackyard.desired.firewall_words import name_in
 from stackyard.desired.vm import Vm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from stackyard.desired.firewall import Firewall
+    from stackyard.desired.firewall_words import FirewallName
     from stackyard.desired.model import Desired, Guest
 
 __all__ = ["Path", "Problem", "list_used_files", "problems"]
@@ -40,6 +43,8 @@ def problems(desired: Desired) -> tuple[Problem, ...]:
         *_addresses(desired),
         *_networks(desired),
         *_affinities(desired),
+        *_replications(desired),
+        *_firewalls(desired),
     ]
     return tuple(found)
 
@@ -224,3 +229,46 @@ def _affinities(desired: Desired) -> Iterator[Problem]:
     yield from _find_duplicates(
         "The rule", ((("affinities", i, "name"), a.name, "a rule") for i, a in enumerate(desired.affinities))
     )
+
+
+def _replications(desired: Desired) -> Iterator[Problem]:
+    for path, guest in _guests(desired):
+        numbers: dict[int, str] = {}
+        targets: set[str] = set()
+        for place, job in enumerate(guest.replication):
+            where = (*path, "replication", place)
+            if job.target == guest.node:
+                text = f"{guest.name} replicates to {job.target}, which is its own node."
+                yield Problem(path=(*where, "target"), text=text)
+            elif job.target in targets:
+                text = f"{guest.name} replicates to {job.target} twice."
+                yield Problem(path=(*where, "target"), text=text)
+            targets.add(job.target)
+            number = place if job.number is None else job.number
+            if number in numbers:
+                text = f"{guest.name} has two replications with the number {number}."
+                yield Problem(path=(*where, "number"), text=f"{text} To {numbers[number]} and {job.target}.")
+            numbers[number] = job.target
+
+
+def _firewalls(desired: Desired) -> Iterator[Problem]:
+    """Report what rules of a guest name of the guest itself, where it has nothing of the kind."""
+    for path, guest in _guests(desired):
+        if guest.firewall is None:
+            continue
+        for place, rule in enumerate(guest.firewall.rules):
+            where = (*path, "firewall", "rules", place)
+            if rule.iface is not None and int(rule.iface.removeprefix("net")) >= len(guest.nics):
+                text = f"{guest.name} has no card {rule.iface} for a rule: it has {len(guest.nics)}."
+                yield Problem(path=(*where, "iface"), text=text)
+            for field in ("source", "dest"):
+                found = name_in(getattr(rule, field) or "")
+                if found is not None and found.scope == "guest" and not _has_name(guest.firewall, found):
+                    text = f"The firewall of {guest.name} has no {found}."
+                    yield Problem(path=(*where, field), text=text)
+
+
+def _has_name(firewall: Firewall, found: FirewallName) -> bool:
+    if found.is_set:
+        return found.name in firewall.ipsets
+    return found.name.lower() in {name.lower() for name in firewall.aliases}

@@ -5,7 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from stackyard.desired.files import File
+from stackyard.desired.firewall import Firewall
 from stackyard.desired.ha import HighAvailability
+from stackyard.desired.replication import Replications
 from stackyard.desired.secret import Secret, Text
 from stackyard.desired.values import (
     DnsName,
@@ -186,6 +188,10 @@ class GuestBase(Value):
     imported: bool = False
     # None: no one but its own node looks after it.
     ha: HighAvailability | None = None
+    # None: nobody manages its firewall here.
+    firewall: Firewall | None = None
+    # To which nodes its disks are copied, so that it can go on there.
+    replication: Replications = ()
     # Keys of guests that have to be there first.
     depends_on: Many[Key] = ()
     verify: Verify = Verify()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind, Severity
-from stackyard.guard import capacity, hardware, placement, privileges, sources
+from stackyard.guard import capacity, hardware, placement, privileges, replication, sources
 from stackyard.guard.findings import Finding
 from stackyard.guard.hypervisor import administrators, dependants, lockout, management
 
@@ -88,6 +88,12 @@ TABLE: tuple[GuardCheck, ...] = (
         what="the datastores take what goes onto them",
         ask=placement.ask_nothing,
         find=placement.find_contents,
+    ),
+    GuardCheck(
+        name="datastores",
+        what="disks can be replicated",
+        ask=placement.ask_nothing,
+        find=replication.find_replications,
     ),
     GuardCheck(
         name="bridges",

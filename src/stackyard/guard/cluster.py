@@ -37,6 +37,8 @@ class Storage:
     is_shared: bool = False
     # A thin storage may promise more than it has left.
     is_thin: bool = False
+    # What Proxmox calls its type (`zfspool`, `nfs`, ...); empty where that is not known.
+    type: str = ""
     # What it takes (`images`, `snippets`, ...); nothing where that is not known.
     contents: frozenset[str] = frozenset()
 

@@ -14,7 +14,9 @@ from stackyard.guard.subjects import (
     is_guest,
     is_snippet,
     name_of,
+    owner_of,
     short_kind,
+    vm_id_of,
     volume_of,
 )
 
@@ -40,6 +42,8 @@ __all__ = [
 ALLOW_DESTROY = "--allow-destroy"
 # What is an act or a setting: nothing of the user's goes with it, and it can be created again as it was.
 _SETTINGS = ("sdn_applier", "haresource", "harule")
+# No provider takes the options of a guest's firewall back.
+_OPTIONS = "firewall_options"
 ALLOW_DISK_LOSS = "--allow-disk-loss"
 
 DESTROYS_GUEST = Kind(
@@ -62,6 +66,11 @@ LOSES_DISK = Kind(
     summary="A guest would lose a disk, or part of one",
     remedy="Keep the disk as it is; or name the guest with --allow-disk-loss.",
 )
+FIREWALL_STAYS = Kind(
+    code="E-GUARD-FIREWALL-STAYS",
+    summary="The firewall of a guest stays on without its rules",
+    remedy="Apply `firewall: {options: {enabled: false}}` first, and then remove it from the input.",
+)
 NOTHING_IN_COMMON = Kind(
     code="E-GUARD-NOTHING-IN-COMMON",
     summary="The input has nothing in common with the state",
@@ -81,13 +90,32 @@ def find_destruction(
     """
     guests = [change for change in changes.planned if is_guest(change) and change.destroys]
     going = {volume for guest in guests for volume in data_files(guest.before).values()}
+    gone = {vm_id_of(guest) for guest in guests} - {None}
     for change in changes.planned:
         if not change.destroys or short_kind(change) in _SETTINGS or change.address in spared:
+            continue
+        if owner_of(change) in gone:
+            continue
+        if short_kind(change) == _OPTIONS:
+            yield from _report_options(change)
             continue
         if is_guest(change):
             yield from report_guest(change)
         elif not _goes_along(change, going, is_all=is_all):
             yield report_object(change)
+
+
+def _report_options(change: Change) -> Iterator[Finding]:
+    """Report a firewall that keeps what reaches a guest out: its options stay when they are not managed."""
+    before = change.before or {}
+    if before.get("enabled") and change.action is Action.DELETE:
+        yield Finding(
+            kind=FIREWALL_STAYS,
+            detail=f"{describe(change)} stay as they are on the node, with `enabled`: true and the policy "
+            f"{before.get('input_policy')} for all that comes in.",
+            permit=Permit(option=ALLOW_DESTROY, name=name_of(change)),
+            address=change.address,
+        )
 
 
 def is_file(change: Change) -> bool:

@@ -22,6 +22,7 @@ class Feature(enum.StrEnum):
     NETWORKS = "networks"
     START_ORDER = "start-order"
     HA = "ha"
+    REPLICATION = "replication"
 
 
 # What a site with guests needs; the others change the cluster itself.
@@ -69,6 +70,7 @@ _TABLE: Mapping[Feature, Mapping[str, str]] = {
     },
     Feature.START_ORDER: {"Sys.Modify": "set the start order of guests"},
     Feature.HA: {"Sys.Console": "put guests under high availability"},
+    Feature.REPLICATION: {"VM.Replicate": "keep copies of guests' disks on other nodes"},
 }
 
 

@@ -14,9 +14,12 @@ from stackyard.guard.subjects import (
     is_guest,
     is_snippet,
     name_of,
+    owner_of,
+    short_kind,
     vm_id_of,
     volume_of,
 )
+from stackyard.render.names import key_of, label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +46,7 @@ class Rename:
         source: Its address in the state.
         destination: Its address in the input.
         reason: Why it is taken for the same.
-        belongings: The files that are made for it, from and to which addresses they go with it.
+        belongings: Its files, firewall and replications, from and to which addresses they go with it.
     """
 
     source: str
@@ -72,7 +75,10 @@ def renames(changes: Changes) -> tuple[Rename, ...]:
                         source=old.address,
                         destination=new.address,
                         reason=reason,
-                        belongings=tuple(_list_guest_files(changes, old, new)),
+                        belongings=(
+                            *_list_guest_files(changes, old, new),
+                            *_list_protection(changes, old, new),
+                        ),
                     )
                 )
                 break
@@ -88,6 +94,26 @@ def _list_guest_files(changes: Changes, old: Change, new: Change) -> Iterator[tu
     for attribute, volume in data_files(old.before).items():
         if volume in going and now.get(attribute) in coming:
             yield going[volume], coming[now[attribute]]
+
+
+def _list_protection(changes: Changes, old: Change, new: Change) -> Iterator[tuple[str, str]]:
+    """Return the firewall and the replications of a guest, with the addresses that they have for it now."""
+    coming = {change.address for change in changes.planned if change.action is Action.CREATE}
+    for change in changes.planned:
+        if change.action is not Action.DELETE or owner_of(change) != vm_id_of(old):
+            continue
+        now = f"{change.kind}.{_name_now(change, new.name)}"
+        if owner_of(change) is not None and now in coming:
+            yield change.address, now
+
+
+def _name_now(change: Change, guest: str) -> str:
+    """Return the name of a resource that belongs to a guest under the new name of that."""
+    before = change.before or {}
+    if short_kind(change) == "replication":
+        return f"{guest}_{str(before.get('id')).rpartition('-')[2]}"
+    name = before.get("name")
+    return guest if name is None else label(f"{key_of(guest)}/{name}")
 
 
 def find_renames(changes: Changes) -> Iterator[Finding]:

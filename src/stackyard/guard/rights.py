@@ -164,10 +164,12 @@ def list_plan_rights(
         version: The version of Proxmox VE.
     """
     major = version.partition(".")[0]
-    agent = _AGENT[not major.isdecimal() or int(major) >= _AGENT_SINCE]
+    is_current = not major.isdecimal() or int(major) >= _AGENT_SINCE
+    agent = _AGENT[is_current]
     for guest, attributes in implied.touched_guests:
         if attributes is None:
             yield from _list_create_rights(guest, agent, zones)
+            yield from _list_protection_rights(guest, is_current=is_current)
         else:
             yield from _list_change_rights(guest, attributes, zones)
     for vm_id, name in implied.destroyed.items():
@@ -176,6 +178,7 @@ def list_plan_rights(
         yield _make_remove_right(datastore, name, of)
     yield from _files((file for file in implied.desired.files if file.key in implied.files), Purpose.CREATE)
     yield from _networks(implied.objects)
+    yield from _protection(implied.objects, is_current=is_current)
 
 
 def _right(path: str, privilege: str, why: str, of: Guest | None = None) -> Right:
@@ -227,6 +230,31 @@ def _list_change_rights(
         yield from _cards(guest, zones)
     if not attributes.isdisjoint(("hostpci", "usb")):
         yield from _list_mapping_rights(guest)
+
+
+def _list_protection_rights(guest: Guest, *, is_current: bool) -> Iterator[Right]:
+    """Return what it takes to give a new guest its firewall and its replications."""
+    if guest.firewall is not None:
+        yield _on_guest(guest, ("VM.Config.Network",), f"the firewall of {guest.name}")
+    if guest.replication:
+        yield _replicate(guest_path(guest.vm_id), f"the replication of {guest.name}", is_current=is_current)
+
+
+def _replicate(path: str, why: str, *, is_current: bool) -> Right:
+    # Before version 9, whoever may change storages may also replicate.
+    return _right(path, "VM.Replicate", why) if is_current else _right("/storage", "Datastore.Allocate", why)
+
+
+def _protection(objects: Iterable[tuple[str, str, str]], *, is_current: bool) -> Iterator[Right]:
+    """Return what it takes to change the firewalls and replications of guests that are there."""
+    for kind, name, _ in sorted(objects):
+        owner = name.partition("/" if kind.startswith("firewall_") else "-")[0]
+        if not owner.isdecimal():
+            continue
+        if kind.startswith("firewall_"):
+            yield _right(guest_path(int(owner)), "VM.Config.Network", f"the firewall of {owner}")
+        elif kind == "replication":
+            yield _replicate(guest_path(int(owner)), f"the replication {name}", is_current=is_current)
 
 
 def _own_options(guest: Guest) -> Iterator[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "name_in",
     "name_of",
     "node_of",
+    "owner_of",
     "short_kind",
     "short_type",
     "vm_id_of",
@@ -43,6 +44,11 @@ KINDS = {
     "sdn_applier": "SDN applier",
     "haresource": "high availability of",
     "harule": "affinity rule",
+    "firewall_options": "firewall options",
+    "firewall_rules": "firewall rules",
+    "firewall_alias": "firewall alias",
+    "firewall_ipset": "IP set",
+    "replication": "replication",
 }
 FILES = ("file", "download_file")
 _DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)
@@ -101,22 +107,51 @@ def name_in(kind: str, values: Mapping[str, Any]) -> str:
         found = name_object(kind, values)
     elif kind == "haresource":
         found = values.get("resource_id")
-    elif kind.startswith("sdn_") or kind == "harule":
+    elif kind.startswith("firewall_"):
+        found = _name_firewall(kind, values)
+    elif kind.startswith("sdn_") or kind in ("harule", "replication"):
         found = values.get("id")
     return found if isinstance(found, str) else ""
+
+
+def _name_firewall(kind: str, values: Mapping[str, Any]) -> str:
+    """Return the name of a part of a guest's firewall, `100/rules`; empty for that of others."""
+    owner = _owner_in(values)
+    return "" if owner is None else f"{owner}/{values.get('name') or kind.removeprefix('firewall_')}"
+
+
+def _owner_in(values: Mapping[str, Any]) -> int | None:
+    for name in ("vm_id", "container_id"):
+        found = values.get(name)
+        if isinstance(found, int) and not isinstance(found, bool):
+            return found
+    return None
+
+
+def owner_of(change: Change) -> int | None:
+    """Return the id of the guest whose firewall or replication a change is about; None of anything else."""
+    kind, values = short_kind(change), change.before or change.after or {}
+    if kind.startswith("firewall_"):
+        return _owner_in(values)
+    if kind == "replication":
+        first = str(values.get("id") or "").partition("-")[0]
+        return int(first) if first.isdecimal() else None
+    return None
 
 
 def identity_of(change: Change) -> str:
     """Return what names an object that is no guest among all of its kind; empty where that is not known."""
     kind, values = short_kind(change), change.after or {}
     parts: tuple[Any, ...]
+    if kind.startswith("firewall_"):
+        return _name_firewall(kind, values)
     if kind == "pool":
         parts = (values.get("pool_id"),)
     elif kind.startswith("network_linux_"):
         parts = (values.get("node_name"), values.get("name"))
     elif kind == "sdn_subnet":
         parts = (values.get("vnet"), values.get("cidr"))
-    elif kind.startswith("sdn_zone_") or kind == "sdn_vnet":
+    elif kind.startswith("sdn_zone_") or kind == "sdn_vnet" or kind == "replication":
         parts = (values.get("id"),)
     elif kind in ("haresource", "harule"):
         parts = (values.get("resource_id" if kind == "haresource" else "rule"),)

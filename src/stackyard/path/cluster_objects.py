@@ -10,16 +10,20 @@ from stackyard.clients import proxmox
 from stackyard.clients.proxmox import quote
 from stackyard.guard import ClusterObject
 from stackyard.guard.subjects import short_type
+from stackyard.render.protection import FIREWALL_ALIAS, FIREWALL_RULES, FIREWALL_SET, list_protection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stackyard.desired import Desired
-    from stackyard.guard import Cluster
+    from stackyard.guard import Cluster, ClusterGuest
+    from stackyard.path.known_state import KnownState
     from stackyard.path.run import Run
 
 __all__ = ["with_objects"]
 
+# Where the firewall of a guest has what a type of resource is.
+_LISTS = {FIREWALL_RULES: "rules", FIREWALL_ALIAS: "aliases", FIREWALL_SET: "ipset"}
 # The type of a resource for an interface of a node, by Proxmox' word for it.
 _INTERFACES = {
     "bridge": "network_linux_bridge",
@@ -28,7 +32,7 @@ _INTERFACES = {
 }
 
 
-async def with_objects(run: Run, cluster: Cluster) -> Cluster:
+async def with_objects(run: Run, cluster: Cluster, known: KnownState) -> Cluster:
     """Return a cluster with what it has of the kinds in the model of a run; others are not asked about.
 
     What a killed run of ours was making is left out: the provider takes it over.
@@ -47,6 +51,8 @@ async def with_objects(run: Run, cluster: Cluster) -> Cluster:
         _interfaces(client, nodes),
         _sdn(client, desired),
         _high_availability(client, desired),
+        _replications(client, desired),
+        _firewalls(client, desired, cluster, known),
     )
     objects = (*cluster.objects, *(one for some in found for one in some))
     entries = () if run.served is None else run.served.journal.entries
@@ -102,6 +108,49 @@ async def _high_availability(client: proxmox.Client, desired: Desired) -> list[C
             for row in await _list_rows(client, "/cluster/ha/rules")
         ]
     return found
+
+
+async def _replications(client: proxmox.Client, desired: Desired) -> list[ClusterObject]:
+    if not any(guest.replication for guest in desired.guests):
+        return []
+    rows = await _list_rows(client, "/cluster/replication")
+    # One that is about to be removed is waited for by the provider.
+    return [ClusterObject.from_name("replication", row["id"]) for row in rows if not row.get("remove_job")]
+
+
+async def _firewalls(
+    client: proxmox.Client, desired: Desired, cluster: Cluster, known: KnownState
+) -> list[ClusterObject]:
+    """Return what guests have of firewalls that the state does not know yet."""
+    there = {guest.vm_id: guest for guest in cluster.guests}
+    asked = []
+    for guest in desired.guests:
+        now = there.get(guest.vm_id or 0)
+        wanted = {part.type for part in list_protection(guest) if part.address not in known.instances}
+        if now is not None and not wanted.isdisjoint(_LISTS):
+            asked += [_list_firewall(client, now, kind) for kind in sorted(wanted & _LISTS.keys())]
+    return [one for some in await asyncio.gather(*asked) for one in some]
+
+
+async def _list_firewall(client: proxmox.Client, guest: ClusterGuest, kind: str) -> list[ClusterObject]:
+    rows = await _list_rows(
+        client, f"/nodes/{quote(guest.node)}/{guest.kind}/{guest.vm_id}/firewall/{_LISTS[kind]}"
+    )
+    scope = f"{'vm' if guest.kind == 'qemu' else 'container'}/{guest.node}/{guest.vm_id}"
+    if kind == FIREWALL_RULES:
+        identity = f"{guest.vm_id}/rules"
+        found = [ClusterObject(kind=short_type(kind), identity=identity, import_id=scope, state_id=identity)]
+        return found if rows else []
+    # In a state they have names that those of other guests have too; the guest itself tells the owner.
+    return [
+        ClusterObject(
+            kind=short_type(kind),
+            identity=(own := f"{guest.vm_id}/{row['name']}"),
+            import_id=f"{scope}/{row['name']}",
+            state_id=own,
+        )
+        for row in rows
+    ]
 
 
 async def _list_rows(client: proxmox.Client, path: str) -> list[Mapping[str, Any]]:

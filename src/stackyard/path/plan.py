@@ -224,7 +224,7 @@ async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = f
         known = await asyncio.to_thread(
             read_known_state, run.states, run.resolved.target.state_name, run.resolved.desired
         )
-        cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids))
+        cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids), known)
         await require_visible(run.client, known, cluster)
         # Read once: both the guests and the files of others come from it.
         managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)

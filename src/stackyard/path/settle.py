@@ -21,7 +21,7 @@ from stackyard.render.references import address_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from stackyard.desired import Desired, Guest
+    from stackyard.desired import Desired, Guest, Replication
     from stackyard.guard import Cluster, ClusterGuest
     from stackyard.path.known_state import KnownState
 
@@ -106,17 +106,31 @@ def _list_moved_containers(around: ModelContext) -> dict[str, str]:
 
 def _with_guests(desired: Desired, nodes: Mapping[str, str], ids: Mapping[str, int | None]) -> Desired:
     def fit(guest: Guest) -> Guest:
-        update = {
-            name: value
-            for name, value in (("node", nodes[guest.key]), ("vm_id", ids[guest.key]))
-            if getattr(guest, name) != value
+        now = {
+            "node": nodes[guest.key],
+            "vm_id": ids[guest.key],
+            "replication": _turn_round(guest, nodes[guest.key]),
         }
+        update = {name: value for name, value in now.items() if getattr(guest, name) != value}
         return guest.model_copy(update=update) if update else guest
 
     vms, containers = tuple(map(fit, desired.vms)), tuple(map(fit, desired.containers))
     if all(a is b for a, b in zip((*vms, *containers), desired.guests, strict=True)):
         return desired
     return desired.model_copy(update={"vms": vms, "containers": containers})
+
+
+def _turn_round(guest: Guest, node: str) -> tuple[Replication, ...]:
+    """Return the replications of a guest as they are when it has moved to the node of its copies.
+
+    Proxmox turns the job round then: the copies are kept where the guest was.
+    """
+    if node == guest.node or not guest.replication:
+        return guest.replication
+    return tuple(
+        job.model_copy(update={"target": guest.node}) if job.target == node else job
+        for job in guest.replication
+    )
 
 
 def _own_id(guest: Guest, around: ModelContext) -> int | None:

@@ -68,6 +68,7 @@ def _storage(row: Mapping[str, Any]) -> Storage:
         total_bytes=total,
         is_shared=bool(row.get("shared")),
         is_thin=row.get("plugintype") in _THIN,
+        type=str(row.get("plugintype") or ""),
         contents=frozenset(filter(None, str(row.get("content") or "").split(","))),
     )
 

@@ -14,6 +14,7 @@ from stackyard.render.ha import ha_resources
 from stackyard.render.names import label
 from stackyard.render.networks import network_resources
 from stackyard.render.objects import object_resources
+from stackyard.render.protection import protection_resources
 from stackyard.render.references import CONTAINER, POOL, VM, References, address_of
 from stackyard.render.terms import Expression, Json, expression, literal, present, variable
 from stackyard.render.userdata import with_data_files
@@ -101,7 +102,7 @@ def _provider(provider: Provider) -> Json:
 
 def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
     references = References(desired)
-    resources = {
+    resources: dict[str, dict[str, Json]] = {
         VM: {label(vm.key): vm_resource(vm, references) for vm in desired.vms},
         CONTAINER: {label(ct.key): container_resource(ct, references) for ct in desired.containers},
         POOL: {
@@ -111,6 +112,7 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
         **file_resources(desired),
         **network_resources(desired),
         **ha_resources(desired),
+        **protection_resources(desired),
         **object_resources(desired.objects),
     }
     return {kind: found for kind, found in resources.items() if found}

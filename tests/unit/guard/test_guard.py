@@ -54,6 +54,10 @@ def change(kind: str, name: str, action: Action, **values: Any) -> Change:
     )
 
 
+RULES = "proxmox_virtual_environment_firewall_rules"
+OPTIONS = "proxmox_virtual_environment_firewall_options"
+ALIAS = "proxmox_virtual_environment_firewall_alias"
+COPY = "proxmox_replication"
 KEPT = change(VM, "kept", Action.NOTHING)
 
 
@@ -405,3 +409,76 @@ def test_what_was_never_finished_is_replaced_only_where_nothing_can_be_lost() ->
     )
     assert [found.permit for found in verdict.refused] == [Permit(option="--allow-destroy", name="web")]
     assert "because its creation failed" in verdict.refused[0].detail
+
+
+def test_the_firewall_and_the_copies_of_a_guest_go_with_it_alone() -> None:
+    of_web = {"vm_id": 100}
+    parts = (
+        change(RULES, "web", Action.DELETE, before=of_web),
+        change(OPTIONS, "web", Action.DELETE, before={**of_web, "enabled": True, "input_policy": "DROP"}),
+        change(COPY, "web_0", Action.DELETE, before={"id": "100-0"}),
+    )
+    gone = change(VM, "web", Action.DELETE, before=of_web)
+    assert codes(verdict(KEPT, gone, *parts)) == ["E-GUARD-DESTROYS-GUEST"]
+    stays = change(VM, "web", Action.NOTHING, before=of_web)
+    found = verdict(stays, *parts)
+    assert [(one.kind.code, one.permit and one.permit.name) for one in found.refused] == [
+        ("E-GUARD-DESTROYS-OBJECT", "100/rules"),
+        ("E-GUARD-FIREWALL-STAYS", "100/options"),
+        ("E-GUARD-DESTROYS-OBJECT", "100-0"),
+    ]
+    off = change(OPTIONS, "web", Action.DELETE, before={**of_web, "enabled": False})
+    assert codes(verdict(stays, off)) == []
+
+
+def test_a_rename_takes_the_firewall_and_the_copies_along() -> None:
+    old, new = {"vm_id": 100}, {"vm_id": 100}
+    found = verdict(
+        KEPT,
+        change(VM, "old", Action.DELETE, before=old),
+        change(VM, "new", Action.CREATE, after=new),
+        change(RULES, "old", Action.DELETE, before=old),
+        change(RULES, "new", Action.CREATE, after=new),
+        change(ALIAS, "old_office_x2f", Action.DELETE, before={**old, "name": "office"}),
+        change(ALIAS, "new_office_x2f", Action.CREATE, after={**new, "name": "office"}),
+        change(COPY, "old_3", Action.DELETE, before={"id": "100-3"}),
+        change(COPY, "new_3", Action.CREATE, after={"id": "100-3"}),
+    )
+    assert found.renames[0].belongings == (
+        (f"{RULES}.old", f"{RULES}.new"),
+        (f"{ALIAS}.old_office_x2f", f"{ALIAS}.new_office_x2f"),
+        (f"{COPY}.old_3", f"{COPY}.new_3"),
+    )
+    assert codes(found) == ["E-GUARD-RENAMES-GUEST"]
+
+
+@pytest.mark.parametrize(
+    ("target", "datastore", "code"),
+    [
+        ("pve2", "tank", None),
+        ("pve2", "shared", None),
+        ("pve2", "thick", "E-GUARD-REPLICATION"),
+        ("pve2", "lone", "E-GUARD-NO-SUCH-STORAGE"),
+        ("pve9", "tank", "E-GUARD-NO-SUCH-NODE"),
+    ],
+)
+def test_only_disks_that_both_nodes_have_on_zfs_are_replicated(
+    target: str, datastore: str, code: str | None
+) -> None:
+    def storage(name: str, node: str, kind: str = "zfspool", **more: Any) -> Storage:
+        return Storage(name=name, node=node, free_bytes=99 * GIB, total_bytes=99 * GIB, type=kind, **more)
+
+    both = [storage("tank", "pve1"), storage("tank", "pve2"), storage("thick", "pve1", "lvm")]
+    cluster = Cluster(
+        nodes=tuple(Node(name=name, memory_bytes=9 * GIB, bridges=frozenset()) for name in ("pve1", "pve2")),
+        storages=(*both, storage("shared", "pve1", "nfs", is_shared=True), storage("lone", "pve1")),
+        guests=(),
+    )
+    disks = [
+        {"interface": "scsi0", "datastore": datastore},
+        {"interface": "scsi1", "datastore": "thick", "replicate": False},
+    ]
+    guest = {"key": "web", "name": "web", "node": "pve1", "disks": disks, "replication": target}
+    desired = Desired.model_validate({"vms": [guest]})
+    found = inspect_placement(desired, Changes(planned=(change(VM, "web", Action.CREATE),)), cluster)
+    assert [one.kind.code for one in found.refused] == ([] if code is None else [code])

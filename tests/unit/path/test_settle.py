@@ -109,6 +109,13 @@ def test_a_guest_stays_on_the_node_where_it_runs() -> None:
     assert "--allow-migrate web" in found.notes[0].detail
 
 
+def test_a_replication_is_turned_round_with_a_guest_that_moved_to_its_copies() -> None:
+    model = desired({"name": "web", "vm_id": 100, "node": "pve2", "replication": ["pve3", "pve1"]})
+    found = settle(model, around(known(web=100), there("web", 100, node="pve3")))
+    (guest,) = found.desired.guests
+    assert [job.target for job in guest.replication] == ["pve2", "pve1"]
+
+
 def test_a_guest_under_high_availability_is_moved_by_its_own_command() -> None:
     model = desired({"name": "web", "vm_id": 100, "node": "pve2", "ha": {}})
     permits = {Permit(option=ALLOW_MIGRATE, name="web")}

@@ -213,3 +213,43 @@ def test_guests_under_high_availability_have_resources_and_rules_of_their_own() 
     ]
     # Where such a guest runs is for the cluster to say.
     assert resources["proxmox_virtual_environment_vm"]["a"]["lifecycle"] == {"ignore_changes": ["node_name"]}
+
+
+def test_a_firewall_closes_once_all_that_it_lets_in_is_there() -> None:
+    firewall = {
+        "rules": [{"type": "in", "action": "ACCEPT", "source": "+guest/peers"}],
+        "aliases": {"office": "10.0.0.0/8"},
+        "ipsets": {"peers": ["guest/office"]},
+    }
+    guest = {
+        "key": "a",
+        "name": "a",
+        "node": "pve1",
+        "nics": [{}],
+        "firewall": firewall,
+        "replication": "pve2",
+    }
+    resources = document(Desired.model_validate({"vms": [guest]}))["resource"]
+    prefix = "proxmox_virtual_environment_firewall"
+    alias, ipset = f"{prefix}_alias.a_office_x2f", f"{prefix}_ipset.a_peers_x2f"
+    assert resources[f"{prefix}_ipset"]["a_peers_x2f"]["depends_on"] == [alias]
+    assert resources[f"{prefix}_rules"]["a"]["depends_on"] == [alias, ipset]
+    options = resources[f"{prefix}_options"]["a"]
+    assert options["depends_on"] == [alias, ipset, f"{prefix}_rules.a"]
+    # What Proxmox, bpg and we take for granted differs: all of it is said.
+    assert {key: options[key] for key in ("enabled", "dhcp", "input_policy", "radv")} == {
+        "enabled": True,
+        "dhcp": True,
+        "input_policy": "DROP",
+        "radv": False,
+    }
+    copy = resources["proxmox_replication"]["a_0"]
+    assert (copy["id"], copy["target"]) == ("${proxmox_virtual_environment_vm.a.vm_id}-0", "pve2")
+
+
+def test_dhcp_is_let_through_only_where_a_card_may_need_it() -> None:
+    for address, wanted in (("dhcp", True), (None, True), ("192.0.2.1/24", False), ("manual", False)):
+        nics = [{"ipv4": address}]
+        guest = {"key": "a", "name": "a", "node": "pve1", "nics": nics, "firewall": {}}
+        resources = document(Desired.model_validate({"vms": [guest]}))["resource"]
+        assert resources["proxmox_virtual_environment_firewall_options"]["a"]["dhcp"] is wanted

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["connect"]
 
-_FEATURES = ("read", "guests", "images", "pools", "networks", "start-order", "ha")
+_FEATURES = ("read", "guests", "images", "pools", "networks", "start-order", "ha", "replication")
 
 
 @click.command("connect", cls=Command)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients.proxmox import quote
 from stackyard.path.importing.configuration import TranslatedGuest, Unsupported
 from stackyard.path.importing.container import translate_container
+from stackyard.path.importing.protection import list_replications, read_firewall
 from stackyard.path.importing.vm import translate_vm
 
 if TYPE_CHECKING:
@@ -66,14 +67,17 @@ async def translate(
         ProxmoxError: It does not answer, or not to us.
     """
     slots = asyncio.Semaphore(_AT_ONCE)
+    replications = {} if "replication" in left_alone else await list_replications(client)
 
     async def one(row: Mapping[str, Any]) -> TranslatedGuest:
         if row["node"] not in listed.online:
             return _unreachable(row)
         async with slots:
             config = await client.get(f"/nodes/{quote(row['node'])}/{row['type']}/{row['vmid']}/config")
+            firewall = {} if "firewall" in left_alone else await read_firewall(client, row)
         read = translate_vm if row["type"] == "qemu" else translate_container
-        return read(row, config, left_alone)
+        whole = {**row, "firewall": firewall, "replications": replications.get(int(row["vmid"]), ())}
+        return read(whole, config, left_alone)
 
     return list(await asyncio.gather(*(one(row) for row in chosen)))
 

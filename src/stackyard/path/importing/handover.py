@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 from stackyard.base import files
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import Location, StackyardError
-from stackyard.path.importing.other_states import OtherStateError, parse_other_state, read_other_state
+from stackyard.path.importing.other_states import (
+    OtherStateError,
+    parse_other_state,
+    read_other_state,
+    resource_of,
+)
 from stackyard.path.known_state import forget_instances
 from stackyard.state.moving.base import describe_lock
 from stackyard.state.moving.file_location import FileLocation
@@ -174,7 +179,7 @@ class StateHolder:
             HandoverError: The file could not be written; it has the guests as before.
         """
         state = handover.state
-        addresses = frozenset(guest.address for guest in handover.guests)
+        addresses = frozenset(one for guest in handover.guests for one in (guest.address, *guest.parts))
         try:
             data = forget_instances(state.data, addresses)
             after = parse_other_state(state.path, data)
@@ -196,7 +201,8 @@ def removed_blocks(handover: Handover) -> list[str]:
     lines = []
     taken: dict[str, list[Any]] = {}
     for guest in handover.guests:
-        taken.setdefault(guest.resource, []).append(guest.address)
+        for address in (guest.address, *guest.parts):
+            taken.setdefault(resource_of(address), []).append(address)
     for resource, addresses in sorted(taken.items()):
         if len(addresses) == handover.state.instances.get(resource) and "[" not in resource:
             lines += ["removed {", f"  from = {resource}", "  lifecycle {", "    destroy = false", "  }", "}"]

@@ -21,12 +21,19 @@ from stackyard.state.moving.base import is_marker
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stackyard.state.inside import Instance
 
-__all__ = ["OtherGuest", "OtherState", "OtherStateError", "parse_other_state", "read_other_state"]
+__all__ = [
+    "OtherGuest",
+    "OtherState",
+    "OtherStateError",
+    "parse_other_state",
+    "read_other_state",
+    "resource_of",
+]
 
 # The types of bpg/proxmox under all of their names, and those of Telmate/proxmox.
 _KINDS = {
@@ -53,19 +60,19 @@ class OtherGuest:
 
     Attributes:
         address: The address of its resource there.
-        resource: The same without the key of an instance.
         kind: `vm` or `container`.
         vm_id: Its id.
         node: The node that the state names.
         name: Its name; empty where the state does not know it.
+        parts: The addresses of its firewall and its replications, which go with it.
     """
 
     address: str
-    resource: str
     kind: str
     vm_id: int
     node: str
     name: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +146,7 @@ def parse_other_state(path: Path, data: bytes) -> OtherState:
     managed = [one for one in instances.values() if one.mode == "managed"]
     counts: dict[str, int] = {}
     for one in managed:
-        counts[_resource(one.address)] = counts.get(_resource(one.address), 0) + 1
+        counts[resource_of(one.address)] = counts.get(resource_of(one.address), 0) + 1
     return OtherState(
         path=path,
         serial=document.serial,
@@ -159,18 +166,38 @@ def _make_encrypted_error(path: Path) -> OtherStateError:
     )
 
 
-def _list_guests(instances: Iterable[Instance]) -> Iterator[OtherGuest]:
+def _list_guests(instances: Sequence[Instance]) -> Iterator[OtherGuest]:
+    parts: dict[tuple[str, int], list[str]] = {}
+    for one in instances:
+        owner = _owner(one)
+        if owner is not None:
+            parts.setdefault(owner, []).append(one.address)
     for one in instances:
         kind, place = _KINDS.get(short_type(one.type)), _place(one.attributes)
         if kind is not None and place is not None:
             yield OtherGuest(
                 address=one.address,
-                resource=_resource(one.address),
                 kind=kind,
                 vm_id=place[1],
                 node=place[0],
                 name=_name(one.attributes),
+                parts=tuple(parts.get(place, ())),
             )
+
+
+def _owner(one: Instance) -> tuple[str, int] | None:
+    """Return the node and the id of the guest whose firewall or replication this is."""
+    kind, attributes = short_type(one.type), one.attributes
+    if kind == "replication":
+        node, vm_id = attributes.get("source"), str(attributes.get("id")).partition("-")[0]
+    elif kind.startswith("firewall_"):
+        node, vm_id = (
+            attributes.get("node_name"),
+            str(attributes.get("vm_id") or attributes.get("container_id")),
+        )
+    else:
+        return None
+    return (str(node or ""), int(vm_id)) if vm_id.isdecimal() else None
 
 
 def _place(attributes: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -193,6 +220,6 @@ def _name(attributes: Mapping[str, Any]) -> str:
     return str(attributes.get("name") or attributes.get("hostname") or inside or "")
 
 
-def _resource(address: str) -> str:
+def resource_of(address: str) -> str:
     """Return an address without the key of the instance; keys of modules stay."""
     return _INDEX.sub("", address.partition(" (deposed ")[0])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.addresses import parse_interface
 from stackyard.fields.guest import STARTUP, split_tags
 from stackyard.fields.properties import GIB, parse_size
+from stackyard.path.importing.protection import add_protection
 from stackyard.provider.guests.addresses import write_ip_config
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def base_fields(
     }
     if not fields["is_template"]:
         fields["started"] = row.get("status") == "running"
+    add_protection(config, row, fields)
     if row.get("pool"):
         fields["pool"] = str(row["pool"])
     text = fields.get("description", "").rstrip("\n")

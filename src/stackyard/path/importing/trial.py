@@ -31,6 +31,7 @@ from stackyard.path import plan
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.run import open_run
 from stackyard.render.names import label
+from stackyard.render.protection import FIREWALL_ALIAS, list_protection
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.sources.store import ChosenStore
 
@@ -124,6 +125,7 @@ async def prove(
             with events.step(emit, "import", title), _import_blocks(run, alone):
                 await _import(run)
                 await _tell_pools(run, alone)
+                await _write_aliases(run, alone)
             with events.step(emit, "prove", "Proving that the plan is empty"):
                 document = await read_plan_document(run)
                 await _complete(run, document)
@@ -141,6 +143,13 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
     for guest in guests:
         kind = CONTAINER if isinstance(guest, Container) else VM
         kept.setdefault(kind, {})[label(guest.key)] = {"lifecycle": {"ignore_changes": "all"}}
+        for part in list_protection(guest):
+            is_written = part.type == FIREWALL_ALIAS
+            # None of it as yet where bpg cannot import it; else it would be made.
+            ours: dict[str, Any] = {"count": 0} if is_written else {"lifecycle": {"ignore_changes": "all"}}
+            kept.setdefault(part.type, {})[part.label] = ours
+            if not is_written:
+                imports.append({"to": part.address, "id": part.import_id})
     wanted = {"imports.tf.json": {"import": imports}, "imports_override.tf.json": {"resource": kept}}
     if run.served is not None:
         # What Proxmox does not keep is spelled as in the configuration: bpg compares the texts.
@@ -170,6 +179,36 @@ async def _tell_pools(run: Run, guests: Sequence[Guest]) -> None:
     pools = {address_of(one): one.pool for one in guests if isinstance(one, Container) and one.pool}
     if pools:
         await _edit(run, {address: {"pool_id": pool} for address, pool in pools.items()})
+
+
+async def _write_aliases(run: Run, guests: Sequence[Guest]) -> None:
+    """Put aliases of firewalls into the state; the next plan reads them, as it does everything there."""
+    found = [
+        (part, guest)
+        for guest in guests
+        for part in list_protection(guest)
+        if part.type == FIREWALL_ALIAS and guest.firewall is not None
+    ]
+    if not found:
+        return
+    document = _read(run)
+    provider = document["resources"][0]["provider"]
+    for part, guest in found:
+        said = {
+            name: part.arguments.get(name) for name in ("name", "cidr", "comment", "vm_id", "container_id")
+        }
+        attributes = {**said, "id": said["name"], "node_name": guest.node}
+        document["resources"].append(
+            {
+                "mode": "managed",
+                "type": part.type,
+                "name": part.label,
+                "provider": provider,
+                "instances": [{"schema_version": 0, "attributes": attributes, "sensitive_attributes": []}],
+            }
+        )
+    document["serial"] += 1
+    await statefile.state_push(run.workdir, orjson.dumps(document))
 
 
 async def read_plan_document(run: Run) -> Mapping[str, Any]:

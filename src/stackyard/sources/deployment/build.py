@@ -44,7 +44,7 @@ from stackyard.desired import (
 from stackyard.sources.deployment.model import affinity_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.desired import File
@@ -60,6 +60,7 @@ VALUE = Kind(
 )
 _UP_DELAY_S = 10
 _NOT_IN_KEY = re.compile(r"[^A-Za-z0-9_.-]+")
+_AS_WRITTEN = ("firewall", "replication")
 _HOTPLUG = "network,disk,usb,memory"
 
 
@@ -128,7 +129,19 @@ class ModelBuilder:
         for one in err.errors(include_url=False, include_context=False):
             place = ".".join(map(str, one["loc"]))
             text = f"{guest.key}: {one['msg']}{f' ({place})' if place else ''}."
-            self._found.add(VALUE, text, self._document.place(guest.path))
+            # What the object says as the model does has a place of its own there.
+            inside = one["loc"] if one["loc"] and one["loc"][0] in _AS_WRITTEN else ()
+            path = guest.path if guest.is_generated else (*guest.path, *self._written(guest, inside))
+            self._found.add(VALUE, text, self._document.place(path))
+
+    def _written(self, guest: Guest, path: Sequence[str | int]) -> Iterator[str | int]:
+        """Return what the object has of a path; a single entry of a list may stand there alone."""
+        value: Any = guest.entry
+        for key in path:
+            is_item = isinstance(value, list) and isinstance(key, int) and key < len(value)
+            if is_item or (isinstance(value, dict) and key in value):
+                yield key
+                value = value[key]
 
     def _container(self, guest: Guest) -> Container:
         fields = guest.fields
@@ -143,7 +156,7 @@ class ModelBuilder:
             root_disk=RootDisk(
                 datastore=fields["root_disk"]["datastore_id"], size_gib=fields["root_disk"]["size"]
             ),
-            mounts=tuple(map(_mount, fields["mount_points"])),
+            mounts=tuple(_mount(mount, guest) for mount in fields["mount_points"]),
             nics=tuple(
                 ContainerNic(name=card["name"], **_card(guest, place, card))
                 for place, card in enumerate(fields["network_interfaces"])
@@ -189,7 +202,7 @@ class ModelBuilder:
             hotplug=_HOTPLUG if fields["memory_hotplug"] else None,
             bios=fields["bios"],
             os_type=fields["os_type"],
-            disks=tuple(map(_disk, [fields["boot_disk"], *fields["additional_disks"]])),
+            disks=tuple(_disk(disk, guest) for disk in (fields["boot_disk"], *fields["additional_disks"])),
             efi_disk=None if efi is None else EfiDisk(**_rename_fields(efi)),
             tpm=None if tpm is None else Tpm(**_rename_fields(tpm)),
             cdrom=None if cdrom is None else Cdrom(file=cdrom),
@@ -252,9 +265,18 @@ def _base(guest: Guest) -> dict[str, Any]:
         "pool": fields["pool_id"],
         "protection": fields["protection"],
         "ha": HighAvailability() if fields["ha"] else None,
+        "firewall": _without_nulls(fields["firewall"]),
+        "replication": _without_nulls(fields["replication"]) or (),
         "startup": Startup(order=fields["startup_order"], up_delay_s=_UP_DELAY_S),
         "dns": Dns(servers=tuple(servers), domain=fields["domain"]) if servers or fields["domain"] else None,
     }
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value without what is null in it, which counts as not written."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(part) for name, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _card(guest: Guest, place: int, card: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,13 +288,14 @@ def _card(guest: Guest, place: int, card: Mapping[str, Any]) -> dict[str, Any]:
     return {**common, "mac": fields["mac"], "ipv4": fields["address"], "gateway4": fields["gateway"]}
 
 
-def _mount(mount: Mapping[str, Any]) -> MountPoint:
+def _mount(mount: Mapping[str, Any], guest: Guest) -> MountPoint:
     size = mount["size"]
+    is_kept = mount["backup"] and size is not None and guest.fields["backup"] is not False
     return MountPoint(
         path=mount["path"],
         volume=mount["volume"],
         size_gib=int(str(size).rstrip("G")) if size is not None else None,
-        backup=mount["backup"] and size is not None,
+        backup=is_kept,
         read_only=mount["read_only"],
     )
 
@@ -282,7 +305,7 @@ def _device(device: Mapping[str, Any]) -> Device:
     return Device(**{name: device[name] for name in known if device.get(name) is not None})
 
 
-def _disk(disk: Mapping[str, Any]) -> Disk:
+def _disk(disk: Mapping[str, Any], guest: Guest) -> Disk:
     return Disk(
         interface=disk["interface"],
         datastore=disk["datastore_id"],
@@ -292,6 +315,7 @@ def _disk(disk: Mapping[str, Any]) -> Disk:
         ssd=disk["ssd"],
         discard=disk["discard"] == "on",
         replicate=disk["replicate"],
+        backup=guest.fields["backup"] is not False,
     )
 
 

@@ -109,7 +109,30 @@ class _Checks:
             there = (*path, "ha_replication_target")
             if self._known(f"{key}: the replication target", target, nodes, there) and target == guest.node:
                 self._add(PLACEMENT, f"{key} replicates to {target}, which is its own node.", there)
+        self._replications(guest)
+        self._firewall(guest)
         self._datastores(guest)
+
+    def _replications(self, guest: Guest) -> None:
+        """Report copies that go to a node that is none, or to the guest's own."""
+        said = guest.fields["replication"]
+        jobs = said if isinstance(said, list) else [said]
+        for place, job in enumerate(jobs):
+            target = job.get("target") if isinstance(job, dict) else job
+            if isinstance(target, str):
+                there = (*guest.path, "replication", *([place] if isinstance(said, list) else ()))
+                what = f"{guest.key}: the replication target"
+                if self._known(what, target, self._scope.nodes, there) and target == guest.node:
+                    self._add(PLACEMENT, f"{guest.key} replicates to {target}, which is its own node.", there)
+
+    def _firewall(self, guest: Guest) -> None:
+        """Report a firewall that no card is behind."""
+        firewall = guest.fields["firewall"]
+        cards = guest.fields["network_interfaces"]
+        is_off = firewall is None or (firewall.get("options") or {}).get("enabled") is False
+        if not is_off and not any(card["firewall"] for card in cards):
+            text = f"{guest.key} has a `firewall`, and no card of it has `firewall: true`: no rule counts."
+            self._add(NO_EFFECT, text, (*guest.path, "firewall"))
 
     def _affinity(self) -> None:
         """Report guests that are to be kept apart, where nothing keeps them so."""

@@ -191,6 +191,9 @@ _SHARED = (
     make_fixed("ha", False),
     make_fixed("ha_affinity_group", None),
     make_fixed("ha_replication_target", None),
+    make_fixed("firewall", None),
+    make_fixed("replication", None),
+    make_fixed("backup", None, "as each disk says"),
     make_fixed("summary", None),
 )
 

@@ -14,6 +14,7 @@ from stackyard.sources.site.build_networks import build_networks
 from stackyard.sources.site.findings import add_findings
 from stackyard.sources.site.images import Files
 from stackyard.sources.site.networks import read_shared_networks
+from stackyard.sources.site.protection import check_firewall, join_backups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +61,12 @@ def build_desired(site: Site, env: str, node: NodeChoice, found: Diagnostics) ->
     parts = _BuiltParts(vms=[], containers=[])
     before = len(found.errors)
     for guest in site.guests(env):
-        _build_guest(builder, guest, choices.get(guest.values.get("node") or "", node), parts, found)
+        choice = choices.get(guest.values.get("node") or "", node)
+        built = _build_guest(site, builder, guest, choice, found)
+        if isinstance(built, Vm):
+            parts.vms.append((guest, built))
+        elif built is not None:
+            parts.containers.append((guest, built))
     files.declare()
     nodes = sorted({choice.name for choice in choices.values()})
     made = build_networks(site, networks, nodes, found, is_shared=False)
@@ -106,10 +112,11 @@ def _choices(site: Site, env: str, node: NodeChoice) -> dict[str, NodeChoice]:
 
 
 def _build_guest(
-    builder: GuestBuilder, guest: GuestEntry, node: NodeChoice, parts: _BuiltParts, found: Diagnostics
-) -> None:
+    site: Site, builder: GuestBuilder, guest: GuestEntry, node: NodeChoice, found: Diagnostics
+) -> Guest | None:
     model: type[Vm] | type[Container] = Container if guest.is_container else Vm
     fields = builder.container(guest, node) if guest.is_container else builder.vm(guest, node)
+    join_backups(site, guest, fields, found)
     plain_nics = builder.plain_nics(guest)
     if plain_nics is not None:
         fields["nics"] = ()
@@ -117,13 +124,11 @@ def _build_guest(
         built = model.model_validate(fields)
     except ValidationError as err:
         add_findings(err, GuestLocations(guest, fields), found, model=model)
-        return
+        return None
     if plain_nics is not None:
         built = built.model_copy(update={"nics": plain_nics})
-    if isinstance(built, Vm):
-        parts.vms.append((guest, built))
-    else:
-        parts.containers.append((guest, built))
+    check_firewall(site, guest, built, found)
+    return built
 
 
 def _check_whole(

@@ -11,6 +11,7 @@ from stackyard.desired import CloudInit, Dns, Nic
 from stackyard.sources.site.addresses import Interface
 from stackyard.sources.site.layers import FIRST_NIC, NIC_KEYS, vmid_of
 from stackyard.sources.site.postures import posture_of
+from stackyard.sources.site.protection import node_names
 from stackyard.sources.site.pull import pull_boot
 from stackyard.sources.site.specs import first_boot
 
@@ -55,7 +56,7 @@ class NodeChoice:
 # What is put elsewhere in the model, or only says how to put it there.
 _NOT_COPIED = NIC_KEYS | frozenset(
     "type image spec cores memory memory_options disk packages vmid cpu nics disks efi_disk tpm root_disk "
-    "cloud_init node key name".split()
+    "cloud_init node key name backup replication".split()
 )
 
 
@@ -146,6 +147,8 @@ class GuestBuilder:
         if values.get("cores") is not None or "cpu" in values:
             fields["cpu"] = _with(values.get("cpu"), cores=values.get("cores"))
         fields["nics"] = [card.values for card in self._networks.cards(guest)]
+        if values.get("replication") is not None:
+            fields["replication"] = node_names(self._site, _set(values["replication"]))
         if self._dns is not None and "dns" not in values and not values.get("imported"):
             fields["dns"] = self._dns
         return fields

@@ -81,6 +81,24 @@ def test_what_leaves_a_state_is_exactly_what_was_named() -> None:
     }
 
 
+def test_the_firewall_and_the_replications_of_a_guest_leave_with_it() -> None:
+    rules = {"node_name": "pve1", "vm_id": 100, "id": "rule-1"}
+    found = state(
+        resource(BPG, "one", at(100)),
+        resource("proxmox_virtual_environment_firewall_rules", "one", rules),
+        resource("proxmox_virtual_environment_firewall_rules", "other", {**rules, "vm_id": 101}),
+        resource("proxmox_virtual_environment_firewall_rules", "cluster", {"id": "rule-2"}),
+        resource("proxmox_replication", "one", {"id": "100-0", "source": "pve1"}),
+    )
+    [guest] = found.match(ROWS, LISTED.nodes)
+    parts = ("proxmox_virtual_environment_firewall_rules.one", "proxmox_replication.one")
+    assert guest.parts == parts
+    lines = removed_blocks(Handover(state=found, guests=(guest,)))
+    assert [line for line in lines if "from" in line] == [
+        f"  from = {address}" for address in sorted((guest.address, *parts))
+    ]
+
+
 def test_a_file_that_cannot_be_written_any_more_is_said_to_have_the_guests_still(tmp_path: Path) -> None:
     folder = tmp_path / "old"
     folder.mkdir()

@@ -250,3 +250,37 @@ def test_all_offenders_are_listed_at_once_and_not_the_first() -> None:
         "E-DEPLOYMENT-REFERENCE",
         "E-DEPLOYMENT-TWICE",
     ]
+
+
+def test_a_guest_has_its_firewall_its_copies_and_no_backups_where_it_says_so() -> None:
+    firewall = {
+        "rules": [{"type": "in", "action": "ACCEPT", "macro": "ssh"}],
+        "aliases": {"lan": "10.0.0.0/8"},
+    }
+    more = {"firewall": firewall, "replication": "pve2", "backup": False}
+    data = edited(WHOLE, **{f"containers__my-container__{name}": value for name, value in more.items()})
+    assert codes(data) == []
+    desired = checked(data).desired
+    assert desired is not None
+    guest = next(one for one in desired.containers if one.key == "my-container")
+    assert guest.firewall is not None
+    assert [rule.macro for rule in guest.firewall.rules] == ["SSH"]
+    assert [job.target for job in guest.replication] == ["pve2"]
+    assert not any(mount.backup for mount in guest.mounts)
+
+
+def test_everything_wrong_with_firewall_and_copies_is_found_at_once() -> None:
+    rules = [
+        {"type": "in", "action": "ACCEPT", "macro": "shh"},
+        {"type": "in", "action": "ACCEPT", "dport": 22},
+    ]
+    values = {
+        "containers__my-container__firewall": {"rules": rules},
+        "containers__my-container__replication": {"target": "pve2", "schedule": "never"},
+    }
+    for wrong, count in ((values, 3), ({"containers__docker-1__replication": ["pve1", "pve9"]}, 2)):
+        found = checked(edited(WHOLE, **wrong)).found.errors
+        assert len({one.where.line for one in found if one.where is not None}) == len(found) == count
+    no_card = {"firewall": {}, "network_interfaces": [{"firewall": False}]}
+    data = edited(WHOLE, **{f"containers__my-container__{name}": value for name, value in no_card.items()})
+    assert [one.kind.code for one in checked(data).found] == ["W-DEPLOYMENT-NO-EFFECT"]

@@ -111,6 +111,8 @@ SHORT_FORMS: dict[str, Any] = {
     "vlan": VlanTag,
     "mac": Mac,
     "packages": Many[Line],
+    # Whether it is backed up; the names of jobs of hypervisors/ put it into the pool that they take.
+    "backup": bool | Line | Many[Line],
     "vmid": VmId,
     "vm_id": VmId,
     "nics": Many[NicPart],
