@@ -103,13 +103,13 @@ def name_in(kind: str, values: Mapping[str, Any]) -> str:
         found = values.get("name")
     elif kind in ("file", "download_file"):
         found = values.get("file_name")
+    elif kind.startswith("firewall_") and (named := _name_firewall(kind, values)):
+        found = named
     elif kind in KIND_WORDS:
         found = name_object(kind, values)
     elif kind == "haresource":
         found = values.get("resource_id")
-    elif kind.startswith("firewall_"):
-        found = _name_firewall(kind, values)
-    elif kind.startswith("sdn_") or kind in ("harule", "replication"):
+    elif kind.startswith("sdn_") or kind == "harule":
         found = values.get("id")
     return found if isinstance(found, str) else ""
 
