@@ -16,6 +16,7 @@ from stackyard.desired.container import (
     MountPoint,
     RootDisk,
 )
+from stackyard.desired.credentials import ApiToken, Credentials, TokenGrant, UserPassword
 from stackyard.desired.disks import Cdrom, Disk, EfiDisk, SpeedLimits, Tpm
 from stackyard.desired.files import DeclaredFile, Download, File, Snippet, Upload
 from stackyard.desired.guest import (
@@ -66,6 +67,7 @@ from stackyard.desired.vm import Vm
 __all__ = [
     "Affinity",
     "Agent",
+    "ApiToken",
     "Audio",
     "Bridge",
     "Cdrom",
@@ -77,6 +79,7 @@ __all__ = [
     "ContainerMemory",
     "ContainerNic",
     "Cpu",
+    "Credentials",
     "DeclaredFile",
     "Desired",
     "Device",
@@ -113,10 +116,12 @@ __all__ = [
     "Startup",
     "Subnet",
     "Text",
+    "TokenGrant",
     "Tpm",
     "Upload",
     "UsbDevice",
     "User",
+    "UserPassword",
     "Value",
     "Verify",
     "Vlan",

@@ -37,6 +37,7 @@ class Section:
         short: The attribute that an entry gives which is no mapping.
         item_short: The same for the entries of that attribute.
         after: Sections whose objects are made before those here that name them.
+        apart: Attributes that `credentials` sets outside the engine.
     """
 
     path: tuple[str, ...]
@@ -49,6 +50,7 @@ class Section:
     short: str = ""
     item_short: str = ""
     after: tuple[str, ...] = ()
+    apart: frozenset[str] = _NOTHING
 
     @property
     def name(self) -> str:
@@ -96,7 +98,14 @@ CLUSTER: tuple[Section, ...] = (
     _typed("realms", "realm_", "realm", "ldap openid"),
     _named("groups", "group", "group_id", without=frozenset({"acl"})),
     _named("roles", "role", "role_id", short="privileges"),
-    _named("users", "user", "user_id", without=frozenset({"acl", "password"}), after=("groups", "realms")),
+    _named(
+        "users",
+        "user",
+        "user_id",
+        without=frozenset({"acl"}),
+        apart=frozenset({"password"}),
+        after=("groups", "realms"),
+    ),
     _listed("acl", "acl", after=("groups", "users", "roles", "pools", "storages")),
     _named("mappings.pci", "hardware_mapping_pci", short="map"),
     _named("mappings.usb", "hardware_mapping_usb", short="map"),
