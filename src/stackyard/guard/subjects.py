@@ -47,6 +47,9 @@ KINDS = {
     "sdn_applier": "SDN applier",
     "haresource": "high availability of",
     "harule": "affinity rule",
+    "token": "token",
+    "token_role": "role of the token",
+    "password": "password of",
 }
 FILES = ("file", "download_file")
 _DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)

@@ -17,6 +17,7 @@ from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.guard.policy.verdict import ALLOW_POLICY
+from stackyard.path.credentials.findings import RENEW_TOKEN
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.hypervisor import HypervisorSource
 from stackyard.path.manifests import ManifestSource
@@ -51,6 +52,7 @@ _PERMITS = {
     "allow_migrate": ALLOW_MIGRATE,
     "allow_network_reload": ALLOW_NETWORK_RELOAD,
     "allow_policy": ALLOW_POLICY,
+    "renew_token": RENEW_TOKEN,
 }
 
 

@@ -147,7 +147,7 @@ def make_user_call(user: str, comment: str = "") -> AccessCall:
 def make_entry_call(entry: AccessEntry, *, removes: bool = False) -> AccessCall:
     """Return the call that gives a role, or takes it away."""
     params: dict[str, str | int] = {"path": entry.path, entry.kind: entry.owner, "roles": entry.role}
-    words = (entry.path, f"--{entry.kind}", entry.owner, "--roles", entry.role)
+    words: tuple[str, ...] = (entry.path, f"--{entry.kind}", entry.owner, "--roles", entry.role)
     if removes:
         return AccessCall(
             method="PUT",

@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, create_model
 
 from stackyard import bpg_schema
 from stackyard.desired.values import Line, Many, Value
-from stackyard.sources.hypervisor.token_entries import TokenEntry, TokenId
 from stackyard.sources.hypervisor.sections import CLUSTER, NODE, Layout, Section
+from stackyard.sources.hypervisor.token_entries import TokenEntry, TokenId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
