@@ -37,10 +37,20 @@ class ApiToken(Value):
 
 
 class UserPassword(Value):
-    """The password of a user, which a secret gives."""
+    """The password of a user.
+
+    Attributes:
+        user: Whose it is.
+        name: The name of the secret. A `Secret` would become a variable of the engine, which plans save.
+    """
 
     user: Line
-    secret: Secret
+    name: Line
+
+    @property
+    def secret(self) -> Secret:
+        """The secret, to be revealed."""
+        return Secret(secret=self.name)
 
 
 class TokenGrant(Value):

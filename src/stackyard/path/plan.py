@@ -69,6 +69,7 @@ class PlanRequest:
             engine where there are no others.
         targets: Addresses to plan for, with what they need; everything when empty.
         recreate: Names of guests to destroy and create again.
+        has_login: Whether somebody logged in, who sets passwords.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -78,6 +79,7 @@ class PlanRequest:
     unchanged: bool = False
     targets: tuple[str, ...] = ()
     recreate: frozenset[str] = frozenset()
+    has_login: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

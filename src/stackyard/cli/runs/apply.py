@@ -52,7 +52,7 @@ async def run_apply(session: Session, values: dict[str, Any], login: LoginSessio
             "--accept-renames, --adopt and --recreate become part of a plan when it is created: "
             "repeat `stackyard plan --out` with them, and apply that."
         )
-    plan_request = make_plan_request(values)
+    plan_request = replace(make_plan_request(values), has_login=login is not None)
     chosen = ChosenTarget(session, values)
     async with (
         chosen.run("plan" if values["dry_run"] else "apply") as opened,

@@ -62,6 +62,7 @@ async def look_at_credentials(
         caller=caller_of(resolved.connection),
         permits=plan_request.allowances.permits,
         changed_passwords=frozenset(_find_changed(run, wanted, record)),
+        has_login=plan_request.has_login,
     )
     texts = {token.id: find_kept(token, situation) for token in wanted.tokens}
     held = {name: text for name, text in texts.items() if text}

@@ -45,6 +45,7 @@ class Situation:
         caller: The token that the run uses.
         permits: What the user has named.
         changed_passwords: The users whose passwords are others than those that they were given.
+        has_login: Whether somebody logged in, who sets passwords.
     """
 
     wanted: Credentials
@@ -56,6 +57,7 @@ class Situation:
     caller: str = ""
     permits: frozenset[Permit] = frozenset()
     changed_passwords: frozenset[str] = frozenset()
+    has_login: bool = False
 
 
 def settings_of(token: ApiToken) -> TokenSettings:
@@ -189,8 +191,9 @@ def _plan_passwords(situation: Situation, found: list[Finding]) -> Iterator[Cred
         is_set = user in situation.present.users and user in situation.record.passwords
         if is_set and user not in situation.changed_passwords:
             continue
-        detail = f"The password of {user} is to be set."
-        found.append(_finding(findings.LOGIN_NEEDED, detail, CredentialKind.PASSWORD, user))
+        if not situation.has_login:
+            detail = f"The password of {user} is to be set."
+            found.append(_finding(findings.LOGIN_NEEDED, detail, CredentialKind.PASSWORD, user))
         if is_set:
             secret = Difference(path=("password",), before=SENSITIVE, after=SENSITIVE)
             change = make_row(CredentialKind.PASSWORD, user, Action.UPDATE, differences=(secret,))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.desired import ApiToken, Credentials, Secret, TokenGrant, UserPassword
+from stackyard.desired import ApiToken, Credentials, TokenGrant, UserPassword
 from stackyard.sources.hypervisor.token_entries import read_moment
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def build_credentials(model: Value, entries: Iterable[tuple[str, str, Mapping[st
     passwords, grants = [], []
     for kind, name, values in entries:
         if kind == "user" and values.get("password") is not None:
-            secret = Secret(secret=values["password"]["secret"])
-            passwords.append(UserPassword(user=name, secret=secret))
+            passwords.append(UserPassword(user=name, name=values["password"]["secret"]))
         elif is_token_grant(kind, values):
             propagate = values.get("propagate")
             grants.append(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.sources.site.checks.addresses import check_addresses
 from stackyard.sources.site.checks.auth import check_auth
+from stackyard.sources.site.checks.credentials import check_credentials
 from stackyard.sources.site.checks.guests import check_guests
 from stackyard.sources.site.checks.ids import check_ids
 from stackyard.sources.site.checks.model import check_model
@@ -31,10 +32,11 @@ _CHECKS = (
     check_networks,
     check_addresses,
     check_auth,
+    check_credentials,
     check_model,
 )
-_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth)
-_WITH_DAMAGED_SITE_FILE = (check_references, check_guests, check_ids, check_auth)
+_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth, check_credentials)
+_WITH_DAMAGED_SITE_FILE = (check_references, check_guests, check_ids, check_auth, check_credentials)
 
 
 def check_site(site: Site, found: Diagnostics) -> None:
