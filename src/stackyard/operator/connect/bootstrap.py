@@ -210,9 +210,13 @@ async def _decide(
         return True
     record = await asyncio.to_thread(read_record, worker.targets, worker.target)
     known = (record.own if access.is_own else record.tokens).get(token.id)
-    accepted = bool(held) and await is_accepted(request.connection, kept)
-    if accepted or (known is not None and not known.is_complete):
-        return not accepted
+    is_unfinished = known is not None and not known.is_complete
+    if held and await is_accepted(request.connection, kept):
+        if is_unfinished:
+            await worker.complete_token(token.id, token.store)
+        return False
+    if is_unfinished:
+        return True
     what = f"is not accepted (`api_tokens.{token.store}`)" if held else "is not in the secrets of the site"
     raise TokenExistsError(
         f"{token.id} is on the cluster, and its secret {what}.",

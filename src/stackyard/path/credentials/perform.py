@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["CredentialWorker", "LoginSession", "require_login"]
 
 _ROOT = "root@pam"
+# How Proxmox says that a token of the name exists.
+_BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,15 +167,14 @@ class CredentialWorker:
                 await self._perform(make_token_removal_call(token.id))
         try:
             answer = await self._perform(make_token_call(token))
-        except proxmox.RefusedError:
-            # One of this name that somebody else has made meanwhile is not ours.
-            await self._note_token(token.id, before)
+        except proxmox.RefusedError as err:
+            if err.status == _BAD_REQUEST:
+                # One of this name that somebody else has made meanwhile is not ours.
+                await self._note_token(token.id, before)
             raise
         made = read_token_secret(token.id, answer)
         await asyncio.to_thread(self.store.put, store, made)
-        for entry in entries:
-            await self._perform(make_entry_call(entry))
-        await self._note_token(token.id, TokenRecord(store=store))
+        await self.complete_token(token.id, store)
         return made
 
     async def _set_token(self, step: CredentialStep) -> None:
@@ -187,11 +188,21 @@ class CredentialWorker:
             await self._perform(make_token_change_call(token, f"change the token {token.id}"))
         record = await asyncio.to_thread(read_record, self.targets, self.target)
         known = record.tokens.get(token.id)
-        for entry in () if known is None else known.entries:
-            await self._perform(make_entry_call(entry))
         if known is not None and known.store != step.store:
             await asyncio.to_thread(self._move, token.id, known.store, step.store)
-        await self._note_token(token.id, TokenRecord(store=step.store))
+        await self.complete_token(token.id, step.store)
+
+    async def complete_token(self, token_id: str, store: str) -> None:
+        """Write down that the secret of a token is kept; it gets the roles again that it had before.
+
+        Raises:
+            ProxmoxError: A role was refused.
+        """
+        record = await asyncio.to_thread(read_record, self.targets, self.target)
+        known = (record.own if self.is_own else record.tokens).get(token_id)
+        for entry in () if known is None else known.entries:
+            await self._perform(make_entry_call(entry))
+        await self._note_token(token_id, TokenRecord(store=store))
 
     def _move(self, token_id: str, old: str, new: str) -> None:
         text = self.store.read().get(old, "")
