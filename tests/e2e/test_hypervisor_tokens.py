@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import signal
 import zlib
 from collections.abc import Iterator
@@ -15,7 +17,8 @@ import yaml
 from tests.support.engine import real_engine
 from tests.support.forking import fork_program
 from tests.support.lab import proxmoxer_client
-from tests.support.path import Yard, make_yard
+from tests.support.pages import ROOT, Reader, blocks_of
+from tests.support.path import Yard, make_yard, mirror_of
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, watch_calls
 
@@ -31,24 +34,11 @@ from stackyard.sources.store import ChosenStore
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
 PASSWORD = "canary-of-anna-4711"
-PRIVILEGES = "Permissions.Modify Realm.AllocateUser Sys.Audit Sys.Modify User.Modify VM.Audit Pool.Audit"
-CLUSTER: dict[str, Any] = {
-    "roles": {"Terraform": PRIVILEGES.split()},
-    "users": {
-        "terraform@pve": {"comment": "Runs OpenTofu"},
-        "anna@pve": {"first_name": "Anna", "password": {"secret": "passwords.anna"}},
-    },
-    "tokens": {
-        "terraform@pve!provider": {"privileges_separation": False, "store": "lab"},
-        "anna@pve!ci": {"comment": "CI"},
-    },
-    "acl": [
-        {"path": "/", "user_id": "terraform@pve", "role_id": "Terraform"},
-        {"path": "/vms", "token_id": "anna@pve!ci", "role_id": "PVEAuditor"},
-    ],
-}
+PAGE = "docs/howto/tokens-and-passwords.md"
+SHOWN = re.search(r"```yaml\n# hypervisors/home.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)
+CLUSTER: dict[str, Any] = yaml.safe_load(SHOWN[1] if SHOWN else "")
 TARGET = "hypervisor:home"
-LOGIN = ("apply", TARGET, "--login", "root@pam", "--yes")
+LOGIN = ("apply", TARGET, "--login", "root@pam")
 # The first two are of the login, the others of the apply.
 KILLS = (
     ("POST", "/access/users"),
@@ -58,17 +48,24 @@ KILLS = (
 )
 
 
-@pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    """A site whose only node has no token, and who may log in to it."""
+@pytest.fixture(params=["builtin", pytest.param("bpg", marks=pytest.mark.bpg)])
+def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
+    """A site whose only node `pve` has no token, and who may log in to it."""
     engine = real_engine(Flavour.TOFU)
+    env = {"STACKYARD_TOFU": str(engine.path), "STACKYARD_PROVIDER": request.param}
+    if request.param == "bpg":
+        named = os.environ.get("STACKYARD_TEST_BPG")
+        if not named:
+            pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
+        settings = mirror_of(Path(named).absolute(), engine.path, tmp_path / "bpg")
+        env["STACKYARD_TOFU_CONFIG"] = str(settings)
     with lab.running(nodes=("pve1",), data=tmp_path / "lab") as running:
-        made = make_yard(
-            running,
-            tmp_path / "site",
-            STACKYARD_TOFU=str(engine.path),
-            STACKYARD_PVE_PASSWORD=running.password,
-        )
+        made = make_yard(running, tmp_path / "site", STACKYARD_PVE_PASSWORD=running.password, **env)
+        node = made.folder / "nodes" / "lab.yaml"
+        text = node.read_text().replace("api_token: lab", "api_token: pve")
+        node.with_name("pve.yaml").write_text(text)
+        node.unlink()
+        shutil.rmtree(made.folder / "envs")
         remove_api_token(made.folder, "lab")
         change_secrets(made.folder / "secrets.yaml", [yamledit.Set(("passwords", "anna"), PASSWORD)])
         write(made, CLUSTER)
@@ -144,7 +141,7 @@ def test_one_login_makes_the_tokens_whenever_it_is_killed_and_no_secret_is_anywh
     assert api.access.ticket.post(username="anna@pve", password=PASSWORD)["username"] == "anna@pve"
     kept = Site.load(yard.folder).secret_values.api_tokens
     assert {name: text.partition("=")[0] for name, text in kept.items()} == {
-        "lab": "terraform@pve!provider",
+        "pve": "terraform@pve!provider",
         "ci": "anna@pve!ci",
     }
 
@@ -159,8 +156,12 @@ def test_one_login_makes_the_tokens_whenever_it_is_killed_and_no_secret_is_anywh
         assert not [one for one in secret if one.encode() in text]
 
 
-def test_changes_drift_adoption_and_removal_of_tokens_and_passwords(yard: Yard) -> None:
-    yard.run(*LOGIN)
+def test_the_page_is_true_and_tokens_are_renewed_changed_and_removed(yard: Yard, tmp_path: Path) -> None:
+    editor = {"EDITOR": f"sed -i s/{PASSWORD}/canary-2/"}
+    reader = Reader(folder=yard.folder, programs=tmp_path / "bin", env={**yard.env, **editor})
+    printed = "".join(map(reader.type, blocks_of(PAGE)))
+    assert "Nothing to change" in printed
+    assert "1 created, 0 changed, 1 destroyed" in printed
     api = proxmoxer_client(yard.running)
     api.access.users("anna@pve").token("ci").put(comment="mine", privsep=0)
     rows = {one["subject"]: one for one in yard.json("drift", TARGET)["managed"]}
@@ -182,7 +183,7 @@ def test_changes_drift_adoption_and_removal_of_tokens_and_passwords(yard: Yard) 
 
     # A password is set again only with a login, the token in use stays, and another goes when it is named.
     change_secrets(yard.folder / "secrets.yaml", [yamledit.Set(("passwords", "anna"), "another-secret-1")])
-    write(yard, {**CLUSTER, "tokens": {"anna@pve!ci": {"comment": "CI"}}})
+    write(yard, {**CLUSTER, "tokens": {"anna@pve!ci": CLUSTER["tokens"]["anna@pve!ci"]}})
     codes = yard.codes("apply", TARGET)
     assert codes == ["E-TOKEN-IN-USE"]
     provider = {"terraform@pve!provider": CLUSTER["tokens"]["terraform@pve!provider"]}
@@ -193,5 +194,5 @@ def test_changes_drift_adoption_and_removal_of_tokens_and_passwords(yard: Yard) 
     yard.run(*LOGIN, "--allow-destroy", "anna@pve!ci")
     assert api.access.users("anna@pve").token.get() == []
     assert api.access.ticket.post(username="anna@pve", password="another-secret-1")
-    assert list(Site.load(yard.folder).secret_values.api_tokens) == ["lab"]
+    assert list(Site.load(yard.folder).secret_values.api_tokens) == ["pve"]
     assert yard.json("plan", TARGET)["has_changes"] is False
