@@ -73,6 +73,8 @@ def apply(session: Session, /, **values: Any) -> Result:
     If the guard refuses the plan, nothing changes. A saved plan applies only if the input, the state, the
     tools and stackyard itself are the same as when the plan was created.
     """  # noqa: D301 - click reads the control character
+    if values["login"] and not str(values["target"]).startswith("hypervisor:"):
+        raise UsageError("--login is for the target of a cluster or a node: `hypervisor:NAME`.")
     if names_stacks(values):
         with pause_garbage_collection():
             from stackyard.cli.runs.stacks.many import run_stacks_apply  # lazy: the help needs none of it

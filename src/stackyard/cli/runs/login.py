@@ -48,8 +48,6 @@ def log_in_first(session: Session, values: dict[str, Any]) -> LoginSession | Non
         return None
     if values["dry_run"]:
         raise UsageError("--login makes the token of a site, and --dry-run changes nothing: leave one out.")
-    if not values["target"].startswith("hypervisor:"):
-        raise UsageError("--login is for the target of a cluster or a node: `hypervisor:NAME`.")
     environments = EnvironmentSource.find(values["site"], emit=session.emit)
     source = HypervisorSource(environments.resolver)
     _, name = find_target(values["target"], {source.kind: source})
