@@ -131,7 +131,16 @@ class Dialog:
             caller = token.text.partition("=")[0]
             require_realm(caller.partition("!")[0], realms)
             return token, caller
-        login = self._read_login(realms, values)
+        login = self.read_login(realms, values["user"], values["password_file"])
+        return self.log_in(url, pin, login), login.username
+
+    def log_in(self, url: str, pin: str | None, login: proxmox.Login) -> proxmox.Ticket:
+        """Log in, with a second factor where the user has one.
+
+        Raises:
+            UsageError: The second factor is missing, and nobody can be asked.
+            LoginRefusedError: The password or the second factor is wrong.
+        """
         connection = proxmox.Connection(
             endpoint=url, credentials=login, trust=proxmox.Trust(fingerprint=pin), timeout_s=30.0
         )
@@ -144,10 +153,17 @@ class Dialog:
             raise
         if isinstance(answer, Challenge):
             answer = self.session.run(answer_challenge(connection, answer, self._read_code(answer)))
-        return answer, login.username
+        return answer
 
-    def _read_login(self, realms: tuple[Realm, ...], values: Mapping[str, Any]) -> proxmox.Login:
-        user = values["user"]
+    def read_login(
+        self, realms: tuple[Realm, ...], user: str | None, password_file: str | None
+    ) -> proxmox.Login:
+        """Return who logs in, with the password: from the file, the variable, or the terminal.
+
+        Raises:
+            UnknownRealmError: The user names a realm that is not there.
+            UsageError: Something is missing, and nobody can be asked.
+        """
         if user is None:
             if not self.is_terminal:
                 raise UsageError(
@@ -158,7 +174,7 @@ class Dialog:
             self.writer().line(f"Log in once, to create a token. It is not stored. Realms: {names}")
             user = click.prompt("User", default=_USUAL_USER, err=True)
         require_realm(user, realms)
-        given = _read_secret_file(values["password_file"]) or _take_variable(_PASSWORD)
+        given = _read_secret_file(password_file) or _take_variable(_PASSWORD)
         return proxmox.Login(
             username=user, password=given or self._ask_secret(f"Password of {user}", _PASSWORD)
         )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROVIDERS",
+    "login_options",
     "parallelism_option",
     "permit_options",
     "reach_options",
@@ -105,6 +106,22 @@ def permit_options(function: Function) -> Function:
     return function
 
 
+def login_options(function: Function) -> Function:
+    """Add the login to a cluster, for what no token can do."""
+    options = (
+        click.option(
+            "--login",
+            metavar="USER@REALM",
+            help="Log in to the hypervisor once, to make its first token and to set passwords. The password "
+            "is asked for, or read from STACKYARD_PVE_PASSWORD or --password-file.",
+        ),
+        click.option("--password-file", metavar="FILE", help="Read the password of --login from a file."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 def repair_options(function: Function) -> Function:
     """Add what becomes part of a plan on request."""
     options = (
@@ -117,6 +134,12 @@ def repair_options(function: Function) -> Function:
             help="Plan to adopt guests, pools and networks that no state manages.",
         ),
         _names("--recreate", "Plan to recreate these guests. Their disks are lost."),
+        click.option(
+            "--renew-token",
+            metavar="USER@REALM!NAME,...",
+            multiple=True,
+            help="Plan to give these tokens of a hypervisor new secrets. The old ones stop working.",
+        ),
     )
     for option in reversed(options):
         function = option(function)

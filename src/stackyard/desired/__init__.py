@@ -16,6 +16,7 @@ from stackyard.desired.container import (
     MountPoint,
     RootDisk,
 )
+from stackyard.desired.credentials import ApiToken, Credentials, TokenGrant, UserPassword
 from stackyard.desired.disks import Cdrom, Disk, EfiDisk, SpeedLimits, Tpm
 from stackyard.desired.files import DeclaredFile, Download, File, Snippet, Upload
 from stackyard.desired.firewall import (
@@ -75,6 +76,7 @@ from stackyard.desired.vm import Vm
 __all__ = [
     "Affinity",
     "Agent",
+    "ApiToken",
     "Audio",
     "Bridge",
     "Cdrom",
@@ -86,6 +88,7 @@ __all__ = [
     "ContainerMemory",
     "ContainerNic",
     "Cpu",
+    "Credentials",
     "DeclaredFile",
     "Desired",
     "Device",
@@ -129,10 +132,12 @@ __all__ = [
     "Startup",
     "Subnet",
     "Text",
+    "TokenGrant",
     "Tpm",
     "Upload",
     "UsbDevice",
     "User",
+    "UserPassword",
     "Value",
     "Verify",
     "Vlan",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import StringConstraints
 
 from stackyard.desired.container import Container
+from stackyard.desired.credentials import Credentials
 from stackyard.desired.files import AnyFile
 from stackyard.desired.ha import Affinity
 from stackyard.desired.network import Bridge, Subnet, Vlan, Vnet, Zone
@@ -44,6 +45,7 @@ class Desired(Value):
     subnets: Many[Subnet] = ()
     affinities: Many[Affinity] = ()
     objects: Many[ClusterObject] = ()
+    credentials: Credentials = Credentials()
 
     @property
     def guests(self) -> Iterator[Guest]:

@@ -49,6 +49,9 @@ KINDS = {
     "firewall_alias": "firewall alias",
     "firewall_ipset": "IP set",
     "replication": "replication",
+    "token": "token",
+    "token_role": "role of the token",
+    "password": "password of",
 }
 FILES = ("file", "download_file")
 _DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)

@@ -42,7 +42,10 @@ def adjustments(
             *always.get("moved", ()),
             *({"from": source, "to": destination} for source, destination in moves),
         ],
-        "import": [{"to": adoption.address, "id": adoption.import_id} for adoption in adoptions],
+        "import": [
+            *always.get("import", ()),
+            *({"to": adoption.address, "id": adoption.import_id} for adoption in adoptions),
+        ],
     }
     return {name: entries for name, entries in blocks.items() if entries}
 

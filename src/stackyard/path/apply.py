@@ -11,6 +11,8 @@ from stackyard.base import events
 from stackyard.base.errors import StackyardError
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action
+from stackyard.path.credentials.apply import add_counts, remove_credentials, set_credentials
+from stackyard.path.credentials.perform import require_login
 from stackyard.path.guest_progress import GuestProgress
 from stackyard.path.migration import migrate_containers
 from stackyard.path.registry import record_applied, record_target
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Guest
     from stackyard.engine.tofu import Applied
+    from stackyard.path.credentials.perform import LoginSession
     from stackyard.path.plan import Plan
     from stackyard.path.run import Run
 
@@ -53,6 +56,7 @@ async def apply_plan(
     *,
     is_verified: bool = True,
     on_resource: Callable[[events.ResourceApplied], None] | None = None,
+    login: LoginSession | None = None,
 ) -> ApplyOutcome:
     """Apply a plan, and nothing else.
 
@@ -63,13 +67,16 @@ async def apply_plan(
             run before did not see them up.
         on_resource: Told of each resource as its change begins, continues and ends, while others are still
             worked on: who has more to do with a guest need not wait for the rest.
+        login: Who sets passwords.
 
     Raises:
+        LoginNeededError: Passwords are to be set, and there is no login; nothing was changed.
         TofuError: Some changes failed, each reported; the others were applied and stored.
         PlanStaleError: The state has changed since; nothing was applied.
         NoWayBackError: The network of a node would change, and it cannot be put back; nothing was applied.
         NetworkRestoredError: A node did not answer after a change of its network, which was put back.
     """
+    require_login(made.credentials, login)
     began_at = time.time()
     progress = GuestProgress(run, made)
     watched = await _list_watched(run, made) if is_verified else {}
@@ -81,7 +88,9 @@ async def apply_plan(
                 if made.staged is not None:
                     # The guard has agreed: what the plan was made on becomes the state.
                     await asyncio.to_thread(run.lock.store, made.staged)
+                await remove_credentials(run, made.credentials)
                 applied = await _run_apply(run, made, watching.emit)
+            applied = add_counts(applied, await set_credentials(run, made.credentials, login))
             await record_applied(run, made, began_at)
         if run.served is not None:
             await run.served.journal.confirm_all()

@@ -48,7 +48,7 @@ class Drift:
 def find_drift(made: Plan) -> Drift:
     """Return the drift that a plan shows: what it would put right, and what it leaves alone."""
     managed = tuple(
-        change for change in made.changes.planned if change.action not in (Action.NOTHING, Action.READ)
+        change for change in made.shown.planned if change.action not in (Action.NOTHING, Action.READ)
     )
     corrected = {change.address for change in managed}
     ignored = tuple(

@@ -45,6 +45,7 @@ async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: Pl
     allowances = plan_request.allowances
     verdict = inspect(changes, allowances, cluster, scene.owners, is_rendered=True)
     verdict = verdict.join(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
+    verdict = verdict.join(Verdict.sort(scene.credentials.findings, allowances))
     desired = scene.settled.desired
     whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
     named = with_data_files(whole, run.resolved.target.state_name)

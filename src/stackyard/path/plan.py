@@ -12,27 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import stackyard
 from stackyard.base import events
-from stackyard.base.errors import UsageError
 from stackyard.engine import tofu
-from stackyard.engine.changes import Action, Changes, read_changes
+from stackyard.engine.changes import Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.guard import Allowances, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, FILES
-from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
+from stackyard.guard.subjects import name_in, short_type
 from stackyard.path.adjustments import adjustments
 from stackyard.path.cluster_objects import with_objects
-from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
+from stackyard.path.credentials.look import find_imports, look_at_credentials
+from stackyard.path.credentials.rows import CredentialPlan
+from stackyard.path.first_boot_data import data_notes, keep_images
 from stackyard.path.judge import judge
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import read_owners
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
+from stackyard.path.recreated import list_created_anyway, list_replaced
 from stackyard.path.settle import ModelContext, settle
 from stackyard.path.shared_files import Files, look_at_files
 from stackyard.path.survey import survey
 from stackyard.path.unfinished import find_unfinished
 from stackyard.path.visibility import require_visible
-from stackyard.render.references import address_of
 from stackyard.sources.site.own_code.find import GUESTS_OUTPUT
 from stackyard.state.managed import read_managed
 
@@ -63,6 +64,7 @@ class PlanRequest:
             engine where there are no others.
         targets: Addresses to plan for, with what they need; everything when empty.
         recreate: Names of guests to destroy and create again.
+        has_login: Whether somebody logged in, who sets passwords.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -72,6 +74,7 @@ class PlanRequest:
     unchanged: bool = False
     targets: tuple[str, ...] = ()
     recreate: frozenset[str] = frozenset()
+    has_login: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,7 @@ class Plan:
         desired: The model that it was made for, with the ids and nodes of the guests that exist.
         staged: The state that it was created on, where that is stored first.
         migrations: What is moved once it is applied.
+        credentials: What is done beside the engine.
     """
 
     path: Path
@@ -99,11 +103,18 @@ class Plan:
     desired: Desired
     staged: bytes | None = None
     migrations: tuple[GuestMove, ...] = ()
+    credentials: CredentialPlan = field(default_factory=CredentialPlan)
 
     @property
     def is_nothing(self) -> bool:
         """Whether there is nothing to apply."""
-        return self.changes.is_empty and self.staged is None and not self.migrations
+        is_empty = self.changes.is_empty and self.credentials.is_nothing
+        return is_empty and self.staged is None and not self.migrations
+
+    @property
+    def shown(self) -> Changes:
+        """What a reader sees of it: what the engine does, and what is done beside it."""
+        return dataclasses.replace(self.changes, planned=(*self.changes.planned, *self.credentials.changes))
 
     def saved(self, shown: Mapping[str, Any] | None = None) -> PlanFile:
         """Return it as it is saved.
@@ -116,6 +127,7 @@ class Plan:
             plan=self.path.read_bytes(),
             staged=self.staged,
             migrations=self.migrations,
+            credentials=tuple(self.credentials.document()),
             shown=shown or {},
         )
 
@@ -137,7 +149,7 @@ async def make_plan(run: Run, plan_request: PlanRequest | None = None) -> AsyncI
         run.lock.staged = scene.staged
         try:
             made = await _make(run, wanted, scene, path, scene.blocks)
-            created = _list_created_anyway(made, wanted)
+            created = list_created_anyway(made.changes, made.verdict, wanted.recreate)
             if created:
                 # What is created in any case is created from what the input says.
                 scene = await _look(run, wanted, created)
@@ -175,6 +187,11 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
                 "Since the plan was made, a guest was moved or a file came into use elsewhere; or the "
                 "plan moves a guest, and --allow-migrate is not given again."
             )
+        if tuple(scene.credentials.document()) != saved.credentials:
+            raise PlanMovedError(
+                "Since the plan was made, a token or a password changed; or the plan renews a token, and "
+                "--renew-token is not given again."
+            )
         with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
             changes = await changes_of(run, path)
         yield Plan(
@@ -187,6 +204,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
             desired=scene.settled.desired,
             staged=saved.staged,
             migrations=saved.migrations,
+            credentials=scene.credentials,
         )
 
 
@@ -201,6 +219,7 @@ class PlanInput:
         staged: The state to plan with, where it is not the stored one.
         unfinished: The ids of guests that a killed run of ours was creating.
         blocks: What every plan of the target does besides: files under another name.
+        credentials: What is done beside the engine.
     """
 
     cluster: Cluster
@@ -209,6 +228,7 @@ class PlanInput:
     staged: bytes | None
     unfinished: frozenset[int]
     blocks: Mapping[str, Any]
+    credentials: CredentialPlan
 
 
 async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> PlanInput:
@@ -233,6 +253,8 @@ async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = f
         record = await asyncio.to_thread(run.states.targets.read, run.resolved.target.state_name)
         before = Files(known=known, cluster=cluster, record=record, managed=managed)
         files = await look_at_files(run, before, mode=plan_request.mode)
+        credentials = await look_at_credentials(run, plan_request, record)
+        imports = await find_imports(run, record, known)
     around = ModelContext(
         known=known,
         cluster=cluster,
@@ -250,14 +272,15 @@ async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = f
     settled = dataclasses.replace(
         settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
     )
-    moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
+    blocks = {"moved": [{"from": a, "to": b} for a, b in files.moves], "import": imports}
     return PlanInput(
         cluster=cluster,
         owners=owners,
         settled=settled,
         staged=known.edit(edit),
         unfinished=frozenset(entry.vm_id for entry in unfinished),
-        blocks=moves,
+        blocks={name: entries for name, entries in blocks.items() if entries},
+        credentials=credentials,
     )
 
 
@@ -291,7 +314,7 @@ async def _make(
     options = tofu.PlanOptions(
         mode=plan_request.mode,
         targets=plan_request.targets,
-        replace=_to_replace(scene.settled.desired, plan_request.recreate),
+        replace=list_replaced(scene.settled.desired, plan_request.recreate),
         parallelism=run.settings.parallelism,
     )
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
@@ -314,6 +337,7 @@ async def _make(
         desired=scene.settled.desired,
         staged=scene.staged,
         migrations=scene.settled.migrations,
+        credentials=scene.credentials,
     )
 
 
@@ -331,31 +355,6 @@ def _read_archive(run: Run, path: Path) -> Mapping[str, Any] | None:
         return None
     data = open_encrypted(path.read_bytes(), run.key)
     return None if data is None else read_archive(data, run.served.schemas)
-
-
-def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:
-    """Return the addresses of guests that are to be created again.
-
-    Raises:
-        UsageError: A name is no guest of the target.
-    """
-    guests = {guest.name: address_of(guest) for guest in desired.guests}
-    unknown = sorted(names - guests.keys())
-    if unknown:
-        has = ", ".join(sorted(guests)) or "none"
-        raise UsageError(f"There is no guest {', '.join(unknown)} to create again; the input has {has}.")
-    return tuple(guests[name] for name in sorted(names))
-
-
-def _list_created_anyway(made: Plan, plan_request: PlanRequest) -> frozenset[str]:
-    """Return the guests that keep their image in the plan, and are created by it."""
-    kept = {one.subject for one in made.verdict.warnings if one.kind is OTHER_IMAGE}
-    new = {
-        name_of(change)
-        for change in made.changes.planned
-        if is_guest(change) and change.action in (Action.CREATE, Action.REPLACE)
-    }
-    return frozenset(kept & new) - plan_request.recreate
 
 
 def make_binding(run: Run, mode: PlanMode) -> Binding:

@@ -155,6 +155,7 @@ class PlanFile:
         plan: The engine's file.
         staged: The state that it was created on, where that has to be stored before it is applied.
         migrations: What is moved once it is applied.
+        credentials: What is done beside the engine, without any secret.
         shown: What a program is shown of it, with secrets masked.
         key: The key that opened it.
     """
@@ -163,6 +164,7 @@ class PlanFile:
     plan: bytes
     staged: bytes | None = None
     migrations: tuple[GuestMove, ...] = ()
+    credentials: tuple[Mapping[str, Any], ...] = ()
     shown: Mapping[str, Any] = field(default_factory=dict)
     key: PlanKey | None = None
 
@@ -175,6 +177,7 @@ class PlanFile:
         beside = {
             "staged": staged,
             "migrations": [asdict(one) for one in self.migrations],
+            "credentials": list(self.credentials),
             "shown": dict(self.shown),
         }
         head = orjson.dumps({**asdict(self.binding), _BESIDE: beside})
@@ -242,6 +245,7 @@ class PlanFile:
             plan=content[4 + size :],
             staged=None if staged is None else base64.b64decode(staged),
             migrations=tuple(GuestMove(**one) for one in beside.get("migrations", ())),
+            credentials=tuple(beside.get("credentials", ())),
             shown=beside.get("shown", {}),
             key=key,
         )

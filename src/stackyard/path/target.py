@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stackyard.clients.proxmox import Connection
     from stackyard.clients.ssh.host import Host
     from stackyard.desired import Desired, Secrets
+    from stackyard.path.credentials.token_store import TokenStore
     from stackyard.path.source_locations import Locate
 
 __all__ = ["NeedsCleanWorktree", "Resolved", "Source", "SshAccess", "Target", "find_target"]
@@ -89,6 +90,8 @@ class Resolved:
     overcommit: Overcommit = field(default_factory=Overcommit)
     # The user's own code that joins the configuration.
     code: OwnCode = field(default_factory=OwnCode)
+    # Where tokens that are made for the target are kept, where it can have any.
+    tokens: TokenStore | None = None
     # Where a guest, or a field of it, is written in the input.
     locate: Locate = field(default=nowhere, repr=False, compare=False)
 

@@ -50,6 +50,7 @@ class TargetRecord:
         backend: Where the state of a stack is.
         commit: The commit of a stack that was applied in whole; empty where it was that of no commit.
         is_destroyed: Whether all of a stack was destroyed since.
+        credentials: The tokens and passwords of a cluster that were made, without any secret.
     """
 
     state: str
@@ -66,6 +67,7 @@ class TargetRecord:
     backend: str = ""
     commit: str = ""
     is_destroyed: bool = False
+    credentials: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def target(self) -> str:

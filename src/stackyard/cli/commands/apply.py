@@ -13,7 +13,7 @@ from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.manifest_target import find_manifest_name, refuse_manifest_options
 from stackyard.cli.operator_options import manifest_options, run_options
 from stackyard.cli.operators import operate
-from stackyard.cli.path_options import permit_options, reach_options, repair_options
+from stackyard.cli.path_options import login_options, permit_options, reach_options, repair_options
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.stack_options import (
     checkout_option,
@@ -44,6 +44,7 @@ __all__ = ["apply"]
     metavar="FILE",
     help="Apply the plan that `stackyard plan --out` saved: a file, or `store:ID`.",
 )
+@login_options
 @click.option("--no-verify", is_flag=True, help="Do not wait until the guests are up, and configure nothing.")
 @manifest_options
 @run_options
@@ -66,9 +67,14 @@ def apply(session: Session, /, **values: Any) -> Result:
     inside its Proxmox nodes. After a failure, the same command continues from what already exists.
     `stackyard create -M NAME` is another spelling of `stackyard apply manifest:NAME`.
 
+    A cluster is `hypervisor:NAME`. If the site has no token for it, --login logs in once, makes the token and
+    keeps it in the encrypted secrets. Passwords of users need a login, too: Proxmox lets no token set them.
+
     If the guard refuses the plan, nothing changes. A saved plan applies only if the input, the state, the
     tools and stackyard itself are the same as when the plan was created.
     """  # noqa: D301 - click reads the control character
+    if values["login"] and not str(values["target"]).startswith("hypervisor:"):
+        raise UsageError("--login is for the target of a cluster or a node: `hypervisor:NAME`.")
     if names_stacks(values):
         with pause_garbage_collection():
             from stackyard.cli.runs.stacks.many import run_stacks_apply  # lazy: the help needs none of it
@@ -85,5 +91,6 @@ def apply(session: Session, /, **values: Any) -> Result:
     refuse_manifest_options(values, is_manifest=manifest is not None)
     with pause_garbage_collection():
         from stackyard.cli.runs.apply import run_apply  # lazy: the help needs none of it
+        from stackyard.cli.runs.login import log_in_first  # lazy: as above
 
-    return session.run(run_apply(session, values))
+    return session.run(run_apply(session, values, log_in_first(session, values)))

@@ -16,6 +16,7 @@ from stackyard.cli.runs.target import ChosenTarget
 from stackyard.cli.views.changes import show_verdict
 from stackyard.cli.views.planned_changes import list_destroyed, show_changes
 from stackyard.path.apply import ApplyOutcome, apply_plan, verify_guests
+from stackyard.path.credentials.perform import require_login
 from stackyard.path.plan import Plan, PlanRequest, load_plan, make_plan
 from stackyard.path.saved_plans import open_plan
 from stackyard.render.references import address_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.inventory.targets import Published
+    from stackyard.path.credentials.perform import LoginSession
     from stackyard.path.run import Run
     from stackyard.path.stacks.plan import StackPlan
     from stackyard.path.stacks.run import StackRun
@@ -36,15 +38,21 @@ __all__ = ["PublishedInventory", "nothing_result", "outcome_result", "require_ye
 _MOST_LOST = 12
 
 
-async def run_apply(session: Session, values: dict[str, Any]) -> Result:
-    """Apply the plan of the target that the options name, or the one that was saved."""
+async def run_apply(session: Session, values: dict[str, Any], login: LoginSession | None = None) -> Result:
+    """Apply the plan of the target that the options name, or the one that was saved.
+
+    Args:
+        session: The command.
+        values: Its options.
+        login: Who sets passwords.
+    """
     plan_file = values["plan_file"]
     if plan_file and (values["accept_renames"] or values["adopt"] or values["recreate"]):
         raise UsageError(
             "--accept-renames, --adopt and --recreate become part of a plan when it is created: "
             "repeat `stackyard plan --out` with them, and apply that."
         )
-    plan_request = make_plan_request(values)
+    plan_request = replace(make_plan_request(values), has_login=login is not None)
     chosen = ChosenTarget(session, values)
     async with (
         chosen.run("plan" if values["dry_run"] else "apply") as opened,
@@ -58,9 +66,10 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.is_nothing:
             return await _complete_inventory(chosen, run, made, is_verified=not values["no_verify"])
+        require_login(made.credentials, login)
         if plan_file is None and not values["yes"]:
             await require_yes(session, run, made, f"Apply this plan to {run.resolved.target}?")
-        outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
+        outcome = await apply_plan(run, made, is_verified=not values["no_verify"], login=login)
         inventory = None if values["no_verify"] or outcome.down else _publish(run, outcome)
         chosen.note_failures(_list_failures(outcome, inventory))
     return outcome_result(made, outcome, inventory)
@@ -76,11 +85,11 @@ async def require_yes(session: Session, run: Run | StackRun, made: Plan | StackP
         return
 
     def show(writer: TextWriter) -> None:
-        show_changes(writer, made.changes, run.workdir.redactor)
+        show_changes(writer, made.shown, run.workdir.redactor)
         # What is permitted is what the question names.
         show_verdict(writer, replace(made.verdict, permitted=()))
         writer.line()
-        lost = list_destroyed(made.changes)
+        lost = list_destroyed(made.shown)
         for text in lost[:_MOST_LOST]:
             writer.line(f"This {text}.", style="red")
         if len(lost) > _MOST_LOST:
@@ -141,7 +150,7 @@ def nothing_result(made: Plan) -> Result:
     """Return what is shown where there is nothing to apply."""
     return Result(
         document={**plan_document(made), "applied": None, "guests": []},
-        show=lambda writer: show_changes(writer, made.changes, str),
+        show=lambda writer: show_changes(writer, made.shown, str),
     )
 
 
@@ -149,7 +158,7 @@ def _verified_result(made: Plan, outcome: ApplyOutcome, inventory: PublishedInve
     """Return what is shown where there was nothing to apply, and guests were waited for."""
 
     def show(writer: TextWriter) -> None:
-        show_changes(writer, made.changes, str)
+        show_changes(writer, made.shown, str)
         _show_guests(writer, outcome, inventory)
 
     return Result(

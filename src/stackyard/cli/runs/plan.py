@@ -46,7 +46,7 @@ def plan_result(run: Run, made: Plan, *, out: str | None = None, is_detailed: bo
         out: Where it was saved.
         is_detailed: Whether the exit status tells that there are changes.
     """
-    status = ExitStatus.CHANGES if is_detailed and not made.changes.is_empty else ExitStatus.DONE
+    status = ExitStatus.CHANGES if is_detailed and not made.shown.is_empty else ExitStatus.DONE
     return Result(
         document={**plan_document(made), "plan": out},
         show=lambda writer: _show(writer, made, out, run.workdir.redactor),
@@ -69,10 +69,10 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
     return {
         "target": made.binding.target,
         "state": made.binding.state_name,
-        "has_changes": not made.changes.is_empty,
+        "has_changes": not made.shown.is_empty,
         "changes": [
             change_document(change)
-            for change in made.changes.planned
+            for change in made.shown.planned
             if change.action is Action.READ or not change.is_nothing
         ],
         # Only own code has outputs that count as changes.
@@ -82,7 +82,7 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
 
 
 def _show(writer: TextWriter, made: Plan, out: str | None, redact: Callable[[str], str]) -> None:
-    show_changes(writer, made.changes, redact)
+    show_changes(writer, made.shown, redact)
     show_verdict(writer, made.verdict)
     if out:
         writer.line(f"Saved to {out}.")

@@ -19,6 +19,7 @@ from stackyard.guard.hypervisor.management import ALLOW_MANAGEMENT_NETWORK
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.guard.policy.verdict import ALLOW_POLICY
+from stackyard.path.credentials.findings import RENEW_TOKEN
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.hypervisor import HypervisorSource
 from stackyard.path.manifests import ManifestSource
@@ -55,6 +56,7 @@ _PERMITS = {
     "allow_management_network": ALLOW_MANAGEMENT_NETWORK,
     "allow_lockout": ALLOW_LOCKOUT,
     "allow_policy": ALLOW_POLICY,
+    "renew_token": RENEW_TOKEN,
 }
 
 

@@ -1,16 +1,22 @@
-"""Roles, users and API tokens of Proxmox: what there is, what has to change, and the changes themselves.
-
-Each change is one value that knows its call of the API and its command of `pveum`, so that the same plan can
-be sent to the API, run in a shell of a node, or printed for someone else to run.
-"""
+"""Roles, users and API tokens of Proxmox: what there is, what has to change, and the changes themselves."""
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stackyard.base.errors import StackyardError
+from stackyard.clients.proxmox.access_calls import (
+    AccessCall,
+    AccessEntry,
+    TokenAnswerError,
+    TokenSettings,
+    make_entry_call,
+    make_role_call,
+    make_token_call,
+    make_token_removal_call,
+    make_user_call,
+    read_token_secret,
+)
 from stackyard.clients.proxmox.encoding import quote
 
 if TYPE_CHECKING:
@@ -30,40 +36,6 @@ __all__ = [
     "plan_token_removal",
     "read_access",
 ]
-
-
-class TokenAnswerError(StackyardError):
-    """Proxmox made a token and did not answer with its secret, or answered with something else."""
-
-    code = "E-PROXMOX-TOKEN-ANSWER"
-    summary = "Proxmox did not answer with a token"
-    default_remedy = "Remove the token (`pveum user token delete USER NAME`) and run the command again."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessCall:
-    """One call about roles, users or tokens.
-
-    Attributes:
-        method: The method of the API.
-        path: Its path.
-        params: Its parameters; none of them is secret.
-        words: The same as words for `pveum`.
-        what: What it does, in a few words.
-        is_secret: Whether the answer holds a secret.
-    """
-
-    method: str
-    path: str
-    words: tuple[str, ...]
-    params: Mapping[str, str | int] = field(default_factory=dict)
-    what: str = ""
-    is_secret: bool = False
-
-    @property
-    def command(self) -> str:
-        """The same for a shell on a node."""
-        return shlex.join(("pveum", *self.words))
 
 
 class AccessBackend(Protocol):
@@ -187,34 +159,26 @@ def plan_access(
     wanted = frozenset(request.privileges) & (known or frozenset(request.privileges))
     calls: list[AccessCall] = []
     if present.roles.get(request.role) != wanted:
-        calls.append(_make_role_call(request, wanted, present.roles.get(request.role)))
+        calls.append(make_role_call(request.role, wanted, present.roles.get(request.role)))
     if request.user not in present.users:
-        words = ("user", "add", request.user, "--comment", request.comment)
-        params = {"userid": request.user, "comment": request.comment}
-        what = f"create the user {request.user}"
-        calls.append(AccessCall(method="POST", path="/access/users", params=params, words=words, what=what))
-    calls.extend(_plan_entry(request, present, "users", request.user))
+        calls.append(make_user_call(request.user, request.comment))
+    calls.extend(_plan_entry(request, present, request.user))
     is_there = request.token in present.tokens
     if is_there and renews:
         calls.append(plan_token_removal(request))
     if renews or not is_there:
-        calls.append(_make_token_call(request))
+        calls.append(make_token_call(TokenSettings(id=request.token_id)))
         # Whoever removes a token removes what it was given.
         present = PresentAccess()
     elif not present.tokens[request.token]:
         calls.append(_make_separation_call(request))
-    calls.extend(_plan_entry(request, present, "tokens", request.token_id))
+    calls.extend(_plan_entry(request, present, request.token_id))
     return tuple(calls)
 
 
 def plan_token_removal(request: AccessRequest) -> AccessCall:
     """Return the call that removes the token, with everything that it was given."""
-    return AccessCall(
-        method="DELETE",
-        path=_token_path(request),
-        words=("user", "token", "delete", request.user, request.token),
-        what=f"remove the token {request.token_id}",
-    )
+    return make_token_removal_call(request.token_id)
 
 
 async def make_access(
@@ -230,81 +194,24 @@ async def make_access(
     for call in calls:
         answer = await backend.perform(call)
         if call.is_secret:
-            made = f"{request.token_id}={_read_secret(request, answer)}"
+            made = read_token_secret(request.token_id, answer)
     return made
 
 
-def _make_role_call(request: AccessRequest, wanted: frozenset[str], has: frozenset[str] | None) -> AccessCall:
-    privileges = ",".join(sorted(wanted))
-    role, count = request.role, len(wanted)
-    if has is None:
-        return AccessCall(
-            method="POST",
-            path="/access/roles",
-            params={"roleid": role, "privs": privileges},
-            words=("role", "add", role, "--privs", privileges),
-            what=f"create the role {role} with {count} privileges",
-        )
-    return AccessCall(
-        method="PUT",
-        path=f"/access/roles/{quote(role)}",
-        params={"privs": privileges},
-        words=("role", "modify", role, "--privs", privileges),
-        what=f"change the role {role}: {'; '.join(_describe_change(has, wanted))}",
-    )
-
-
-def _describe_change(has: frozenset[str], wanted: frozenset[str]) -> list[str]:
-    changes = (("add", wanted - has), ("take away", has - wanted))
-    return [f"{verb} {', '.join(sorted(names))}" for verb, names in changes if names]
-
-
-def _plan_entry(
-    request: AccessRequest, present: PresentAccess, kind: str, who: str
-) -> tuple[AccessCall, ...]:
+def _plan_entry(request: AccessRequest, present: PresentAccess, who: str) -> tuple[AccessCall, ...]:
     if (request.path, who, request.role) in present.entries:
         return ()
-    return (
-        AccessCall(
-            method="PUT",
-            path="/access/acl",
-            params={"path": request.path, kind: who, "roles": request.role},
-            words=("acl", "modify", request.path, f"--{kind}", who, "--roles", request.role),
-            what=f"give {who} the role {request.role} on {request.path}",
-        ),
-    )
-
-
-def _make_token_call(request: AccessRequest) -> AccessCall:
-    return AccessCall(
-        method="POST",
-        path=_token_path(request),
-        params={"privsep": 1},
-        words=("user", "token", "add", request.user, request.token, "--privsep", "1"),
-        what=f"create the token {request.token_id} with privileges of its own",
-        is_secret=True,
-    )
+    return (make_entry_call(AccessEntry(path=request.path, owner=who, role=request.role)),)
 
 
 def _make_separation_call(request: AccessRequest) -> AccessCall:
     return AccessCall(
         method="PUT",
-        path=_token_path(request),
+        path=f"/access/users/{quote(request.user)}/token/{quote(request.token)}",
         params={"privsep": 1},
         words=("user", "token", "modify", request.user, request.token, "--privsep", "1"),
         what=f"give the token {request.token_id} privileges of its own",
     )
-
-
-def _token_path(request: AccessRequest) -> str:
-    return f"/access/users/{quote(request.user)}/token/{quote(request.token)}"
-
-
-def _read_secret(request: AccessRequest, answer: Any) -> str:
-    value = answer.get("value") if isinstance(answer, dict) else None
-    if not isinstance(value, str) or not value:
-        raise TokenAnswerError(f"The answer to the new token {request.token_id} has no value.")
-    return value
 
 
 def _split(text: object) -> frozenset[str]:

@@ -62,6 +62,11 @@ class StackPlan:
         """Whether there is nothing to apply."""
         return self.changes.is_empty
 
+    @property
+    def shown(self) -> Changes:
+        """What a reader sees of it."""
+        return self.changes
+
     def saved(self, shown: Mapping[str, Any] | None = None) -> PlanFile:
         """Return it as it is saved.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import ClusterObject, Desired, ObjectKey, Secret
+from stackyard.sources.hypervisor.credentials import build_credentials, is_token_grant
 from stackyard.sources.hypervisor.models import resource_type
 from stackyard.sources.hypervisor.sections import CLUSTER, NODE, Layout, Section
 
@@ -87,9 +88,13 @@ def _name_listed(section: Section, values: Mapping[str, Any]) -> str:
 
 def build_desired(model: Value) -> Desired:
     """Return what a file says should be there."""
-    entries = list(list_entries(model))
+    everything = list(list_entries(model))
+    entries = [entry for entry in everything if not is_token_grant(entry.kind, entry.values)]
     node = getattr(model, "node", None)
-    return Desired(objects=tuple(_build(entry, entries, node) for entry in entries))
+    return Desired(
+        objects=tuple(_build(entry, entries, node) for entry in entries),
+        credentials=build_credentials(model, [(one.kind, one.name, one.values) for one in everything]),
+    )
 
 
 def _build(entry: Entry, others: list[Entry], node: str | None) -> ClusterObject:
@@ -97,6 +102,8 @@ def _build(entry: Entry, others: list[Entry], node: str | None) -> ClusterObject
     attributes: dict[str, Any] = {}
     secrets: dict[str, Secret] = {}
     for name, value in entry.values.items():
+        if name in section.apart:
+            continue
         attribute = section.names.get(name, name)
         if is_secret(value):
             secrets[attribute] = Secret(secret=value["secret"])

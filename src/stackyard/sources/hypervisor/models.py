@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, create_model
 from stackyard import bpg_schema
 from stackyard.desired.values import Line, Many, Value
 from stackyard.sources.hypervisor.sections import CLUSTER, NODE, Layout, Section
+from stackyard.sources.hypervisor.token_entries import TokenEntry, TokenId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +35,7 @@ def file_model(data: Mapping[str, object]) -> type[Value]:
 @functools.cache
 def cluster_model() -> type[Value]:
     """Return the model of the file of a cluster."""
-    head = {"api": (Line | None, None)}
+    head = {"api": (Line | None, None), "tokens": (dict[TokenId, TokenEntry] | None, None)}
     return _file("Cluster", "A Proxmox VE cluster; its name is that of the file.", CLUSTER, head)
 
 

@@ -40,6 +40,7 @@ class Section:
         identity: The attributes that tell the entries of a list apart.
         between: What joins them to a name.
         secret_texts: Attributes whose texts may be secrets, although bpg/proxmox does not say so.
+        apart: Attributes that `credentials` sets outside the engine.
     """
 
     path: tuple[str, ...]
@@ -55,6 +56,7 @@ class Section:
     identity: tuple[str, ...] = ()
     between: str = "/"
     secret_texts: frozenset[str] = _NOTHING
+    apart: frozenset[str] = _NOTHING
 
     @property
     def name(self) -> str:
@@ -102,7 +104,14 @@ CLUSTER: tuple[Section, ...] = (
     _typed("realms", "realm_", "realm", "ldap openid"),
     _named("groups", "group", "group_id", without=frozenset({"acl"})),
     _named("roles", "role", "role_id", short="privileges"),
-    _named("users", "user", "user_id", without=frozenset({"acl", "password"}), after=("groups", "realms")),
+    _named(
+        "users",
+        "user",
+        "user_id",
+        without=frozenset({"acl"}),
+        apart=frozenset({"password"}),
+        after=("groups", "realms"),
+    ),
     _listed(
         "acl",
         "acl",

@@ -28,7 +28,7 @@ from stackyard.sources.site.new_site import (
     make_own_key,
     starter_files,
 )
-from stackyard.sources.site.secret_values import SECRETS_FILES
+from stackyard.sources.site.secret_values import SECRETS_FILES, find_secrets_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +43,7 @@ __all__ = [
     "SitePlan",
     "WrittenSite",
     "plan_site",
+    "require_encrypted",
     "write_site",
 ]
 
@@ -179,11 +180,9 @@ def plan_site(
     if is_new:
         texts = {**_plan_new_files(root, stems[nodes[0].name], bridge), **texts}
         texts[SITE_FILE] = dict(starter_files(stems[nodes[0].name], bridge=bridge))[SITE_FILE]
-    path = next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
-    _require_writable(root, path)
+    path = find_secrets_file(root)
     secrets = read_secrets(path)
-    if secrets.kind is SecretsKind.PLAIN:
-        raise PlainSecretsError(f"{path} is not encrypted.", where=Location(str(path)))
+    require_encrypted(root, path, secrets.kind is SecretsKind.PLAIN)
     present = secrets.data.get("api_tokens")
     return SitePlan(
         root=root,
@@ -209,6 +208,18 @@ def _require_free(root: Path) -> None:
             where=Location(str(root)),
             remedy="Run the command in the folder of the site, or name a new or empty one with --site DIR.",
         )
+
+
+def require_encrypted(root: Path, path: Path, is_plain: bool) -> None:
+    """Refuse to write a token into secrets that are not encrypted, or that cannot be written.
+
+    Raises:
+        PlainSecretsError: They are not encrypted.
+        FileError: The folder cannot be written.
+    """
+    _require_writable(root, path)
+    if is_plain:
+        raise PlainSecretsError(f"{path} is not encrypted.", where=Location(str(path)))
 
 
 def _require_writable(root: Path, secrets: Path) -> None:

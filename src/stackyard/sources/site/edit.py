@@ -18,7 +18,7 @@ from stackyard.sources.site.document import parse_document
 from stackyard.sources.site.entities.hosts import HostFile
 from stackyard.sources.site.entities.nodes import NodeFile
 from stackyard.sources.site.entities.secrets import SecretsFile
-from stackyard.sources.site.secret_values import SECRETS_FILES
+from stackyard.sources.site.secret_values import find_secrets_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,7 @@ __all__ = [
     "plan_node",
     "put_api_token",
     "put_ssh_key",
+    "remove_api_token",
     "write_node",
 ]
 
@@ -65,6 +66,19 @@ def put_api_token(root: Path, name: str, token: str) -> bool:
     return _put_secret(root, ("api_tokens", name), token)
 
 
+def remove_api_token(root: Path, name: str) -> bool:
+    """Take an API token out of the secrets of a site.
+
+    Returns:
+        Whether that changed anything.
+
+    Raises:
+        StackyardError: The secrets cannot be opened or written.
+    """
+    path = find_secrets_file(root)
+    return path.exists() and change_secrets(path, [yamledit.Remove(("api_tokens", name))])
+
+
 def put_ssh_key(root: Path, name: str, key: str) -> bool:
     """Write a public key into the secrets of a site.
 
@@ -79,7 +93,7 @@ def put_ssh_key(root: Path, name: str, key: str) -> bool:
 
 
 def _put_secret(root: Path, keys: tuple[str, str], value: str) -> bool:
-    path = next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
+    path = find_secrets_file(root)
     if not value:
         raise NotWrittenError(f"`{'.'.join(keys)}` would be blank.", where=Location(str(path)))
     try:

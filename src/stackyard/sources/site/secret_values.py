@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stackyard.secrets import Secrets
     from stackyard.sources.site.document import Key, LocatedValues
 
-__all__ = ["SECRETS_FILES", "SiteSecrets", "read_site_secrets"]
+__all__ = ["SECRETS_FILES", "SiteSecrets", "find_secrets_file", "read_site_secrets"]
 
 # The second is how the older layout keeps the encrypted copy of the first.
 SECRETS_FILES = ("secrets.yaml", "secrets.yaml.enc")
@@ -103,9 +103,14 @@ class _LockedLocations:
         return self.place(keys)
 
 
+def find_secrets_file(root: Path) -> Path:
+    """Return the file of the secrets of a site: the one that is there, or the one to make."""
+    return next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
+
+
 def read_site_secrets(root: Path, found: Diagnostics) -> SiteSecrets:
     """Read the secrets of a site; whatever is wrong becomes a finding, and never a lack of secrets."""
-    path = next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
+    path = find_secrets_file(root)
     shown = format_path(path)
     try:
         secrets = read_secrets(Path(shown))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.sources.site.checks.addresses import check_addresses
 from stackyard.sources.site.checks.auth import check_auth
+from stackyard.sources.site.checks.credentials import check_credentials
 from stackyard.sources.site.checks.guests import check_guests
 from stackyard.sources.site.checks.hypervisors import check_hypervisors
 from stackyard.sources.site.checks.ids import check_ids
@@ -32,11 +33,19 @@ _CHECKS = (
     check_networks,
     check_addresses,
     check_auth,
+    check_credentials,
     check_model,
     check_hypervisors,
 )
-_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth, check_hypervisors)
-_WITH_DAMAGED_SITE_FILE = (check_references, check_guests, check_ids, check_auth, check_hypervisors)
+_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth, check_credentials, check_hypervisors)
+_WITH_DAMAGED_SITE_FILE = (
+    check_references,
+    check_guests,
+    check_ids,
+    check_auth,
+    check_credentials,
+    check_hypervisors,
+)
 
 
 def check_site(site: Site, found: Diagnostics) -> None:

@@ -93,10 +93,13 @@ def check_references(site: Site, found: Diagnostics) -> None:
 
 
 def _check_nodes(site: Site, references: _References) -> None:
+    # A login to a cluster makes its token; until then, whoever needs the token is told so.
+    has_hypervisors = bool(site.hypervisors or site.broken["hypervisors"])
     for name, node in site.nodes.items():
         references.to_file("hosts", node.model.host, node.places, ("host",))
         references.to_file("nodes", node.model.parent_node, node.places, ("parent_node",))
-        references.to_secret("api_tokens", node.model.api_token or name, node.places, ("api_token",))
+        if not has_hypervisors:
+            references.to_secret("api_tokens", node.model.api_token or name, node.places, ("api_token",))
     for host in site.hosts.values():
         for index, key in enumerate(host.model.access.authorized_keys):
             if " " not in key:

@@ -1,0 +1,198 @@
+"""A cluster without a token: one login makes it, and tokens and passwords are set beside the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.engine import real_engine
+from tests.support.forking import fork_program
+from tests.support.lab import proxmoxer_client
+from tests.support.pages import ROOT, Reader, blocks_of
+from tests.support.path import Yard, make_yard, mirror_of
+from tests.support.path_kills import children_of
+from tests.support.path_runs import WatchedJournal, watch_calls
+
+from pvelab.server.journal import JournalEntry
+from stackyard import lab
+from stackyard.base import yamledit
+from stackyard.engine.version import Flavour
+from stackyard.secrets import change_secrets
+from stackyard.sources.site.edit import remove_api_token
+from stackyard.sources.site.load import Site
+from stackyard.sources.store import ChosenStore
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+PASSWORD = "canary-of-anna-4711"
+PAGE = "docs/howto/tokens-and-passwords.md"
+SHOWN = re.search(r"```yaml\n# hypervisors/home.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)
+CLUSTER: dict[str, Any] = yaml.safe_load(SHOWN[1] if SHOWN else "")
+TARGET = "hypervisor:home"
+LOGIN = ("apply", TARGET, "--login", "root@pam")
+# The first two are of the login, the others of the apply.
+KILLS = (
+    ("POST", "/access/users"),
+    ("POST", "/token/provider"),
+    ("POST", "/token/ci"),
+    ("PUT", "/access/password"),
+)
+
+
+@pytest.fixture(params=["builtin", pytest.param("bpg", marks=pytest.mark.bpg)])
+def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
+    """A site whose only node `pve` has no token, and who may log in to it."""
+    engine = real_engine(Flavour.TOFU)
+    env = {"STACKYARD_TOFU": str(engine.path), "STACKYARD_PROVIDER": request.param}
+    if request.param == "bpg":
+        named = os.environ.get("STACKYARD_TEST_BPG")
+        if not named:
+            pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
+        settings = mirror_of(Path(named).absolute(), engine.path, tmp_path / "bpg")
+        env["STACKYARD_TOFU_CONFIG"] = str(settings)
+    with lab.running(nodes=("pve1",), data=tmp_path / "lab") as running:
+        made = make_yard(running, tmp_path / "site", STACKYARD_PVE_PASSWORD=running.password, **env)
+        node = made.folder / "nodes" / "lab.yaml"
+        text = node.read_text().replace("api_token: lab", "api_token: pve")
+        node.with_name("pve.yaml").write_text(text)
+        node.unlink()
+        shutil.rmtree(made.folder / "envs")
+        remove_api_token(made.folder, "lab")
+        change_secrets(made.folder / "secrets.yaml", [yamledit.Set(("passwords", "anna"), PASSWORD)])
+        write(made, CLUSTER)
+        yield made
+
+
+def write(yard: Yard, document: dict[str, Any]) -> None:
+    """Write the file of the cluster."""
+    (yard.folder / "hypervisors").mkdir(exist_ok=True)
+    (yard.folder / "hypervisors" / "home.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def killed_at(yard: Yard, journal: WatchedJournal, method: str, path: str) -> tuple[bool, set[bytes]]:
+    """Apply, and kill the program and its engine once a call is done; return whether, and all arguments."""
+    with open(os.devnull, "r+b") as nothing:
+        streams = (nothing.fileno(),) * 3
+        program = fork_program(LOGIN, streams=streams, cwd=yard.folder, env={**os.environ, **yard.env})
+    arguments: set[bytes] = set()
+
+    def saw(entry: JournalEntry) -> None:
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                arguments.add((folder / "cmdline").read_bytes())
+        if entry.method == method and entry.path.endswith(path):
+            journal.on_call = None
+            for pid in children_of(program.pid, "tofu"):
+                os.kill(pid, signal.SIGKILL)
+            program.kill()
+
+    journal.on_call = saw
+    status = program.wait()
+    journal.on_call = None
+    return status == -signal.SIGKILL, arguments
+
+
+def stored_texts(yard: Yard) -> Iterator[bytes]:
+    """Yield everything that the run left: each file, and each object of the store as it is and unpacked."""
+    for path in yard.folder.rglob("*"):
+        if path.is_file():
+            yield path.read_bytes()
+    with contextlib.closing(ChosenStore(base=yard.folder / ".stackyard").read()) as objects:
+        for one in objects.list(""):
+            stored = objects.get(one.key)
+            assert stored is not None
+            yield stored.data
+            with contextlib.suppress(zlib.error):
+                yield zlib.decompress(stored.data, wbits=47)
+
+
+def test_one_login_makes_the_tokens_whenever_it_is_killed_and_no_secret_is_anywhere(yard: Yard) -> None:
+    error = yard.json("plan", TARGET, status=65)["error"]
+    assert error["code"] == "E-NODE-TOKEN"
+    assert f"stackyard apply {TARGET} --login root@pam" in error["remedy"]
+
+    journal, arguments = watch_calls(yard.running), set[bytes]()
+    for method, path in KILLS:
+        was_killed, seen = killed_at(yard, journal, method, path)
+        assert was_killed, (method, path)
+        arguments |= seen
+    ended = yard.run(*LOGIN, "--events", "-v")
+
+    # Everything is there once, the engine took over what the login had made, and the secrets work.
+    assert yard.json("plan", TARGET)["has_changes"] is False
+    assert yard.json("drift", TARGET)["has_drift"] is False
+    api = proxmoxer_client(yard.running)
+    tokens = {
+        row["userid"]: [one["tokenid"] for one in row.get("tokens") or ()]
+        for row in api.access.users.get(full=1)
+    }
+    assert tokens == {"root@pam": ["lab"], "terraform@pve": ["provider"], "anna@pve": ["ci"]}
+    granted = {(row["path"], row["ugid"], row["roleid"]) for row in api.access.acl.get()}
+    assert granted == {("/", "terraform@pve", "Terraform"), ("/vms", "anna@pve!ci", "PVEAuditor")}
+    assert api.access.ticket.post(username="anna@pve", password=PASSWORD)["username"] == "anna@pve"
+    kept = Site.load(yard.folder).secret_values.api_tokens
+    assert {name: text.partition("=")[0] for name, text in kept.items()} == {
+        "pve": "terraform@pve!provider",
+        "ci": "anna@pve!ci",
+    }
+
+    secret = [PASSWORD, yard.running.password, *(text.partition("=")[2] for text in kept.values())]
+    journalled = "\n".join(map(str, journal.entries())).encode()
+    shown = [ended.stdout.encode(), ended.stderr.encode(), journalled, *arguments]
+    left = list(stored_texts(yard))
+    assert any(b'"user_id":"anna@pve"' in text.replace(b" ", b"") for text in left), (
+        "the state is looked into"
+    )
+    for text in [*shown, *left]:
+        assert not [one for one in secret if one.encode() in text]
+
+
+def test_the_page_is_true_and_tokens_are_renewed_changed_and_removed(yard: Yard, tmp_path: Path) -> None:
+    editor = {"EDITOR": f"sed -i s/{PASSWORD}/canary-2/"}
+    reader = Reader(folder=yard.folder, programs=tmp_path / "bin", env={**yard.env, **editor})
+    printed = "".join(map(reader.type, blocks_of(PAGE)))
+    assert "Nothing to change" in printed
+    assert "1 created, 0 changed, 1 destroyed" in printed
+    api = proxmoxer_client(yard.running)
+    api.access.users("anna@pve").token("ci").put(comment="mine", privsep=0)
+    rows = {one["subject"]: one for one in yard.json("drift", TARGET)["managed"]}
+    assert {one["attribute"] for one in rows["token anna@pve!ci"]["differences"]} == {
+        "comment",
+        "privileges_separation",
+    }
+
+    # Somebody makes the token anew: the site's secret is refused until the token is named.
+    api.access.users("anna@pve").token("ci").delete()
+    api.access.users("anna@pve").token("ci").post(comment="CI")
+    assert "E-TOKEN-SECRET-REFUSED" in yard.codes("apply", TARGET)
+    plan = yard.json("plan", TARGET, "--renew-token", "anna@pve!ci", "--out", "saved.plan")
+    assert [(one["subject"], one["action"]) for one in plan["changes"]] == [
+        ("token anna@pve!ci", "replace"),
+        ("role of the token anna@pve!ci (PVEAuditor on /vms)", "create"),
+    ]
+    yard.run("apply", TARGET, "--plan", "saved.plan", "--renew-token", "anna@pve!ci")
+
+    # A password is set again only with a login, the token in use stays, and another goes when it is named.
+    change_secrets(yard.folder / "secrets.yaml", [yamledit.Set(("passwords", "anna"), "another-secret-1")])
+    write(yard, {**CLUSTER, "tokens": {"anna@pve!ci": CLUSTER["tokens"]["anna@pve!ci"]}})
+    codes = yard.codes("apply", TARGET)
+    assert codes == ["E-TOKEN-IN-USE"]
+    provider = {"terraform@pve!provider": CLUSTER["tokens"]["terraform@pve!provider"]}
+    write(yard, {**CLUSTER, "tokens": provider, "acl": CLUSTER["acl"][:1]})
+    assert yard.codes("apply", TARGET) == ["E-GUARD-DESTROYS-TOKEN"]
+    allowed = ("apply", TARGET, "--allow-destroy", "anna@pve!ci")
+    assert yard.json(*allowed, status=65)["error"]["code"] == "E-PASSWORD-LOGIN"
+    yard.run(*LOGIN, "--allow-destroy", "anna@pve!ci")
+    assert api.access.users("anna@pve").token.get() == []
+    assert api.access.ticket.post(username="anna@pve", password="another-secret-1")
+    assert list(Site.load(yard.folder).secret_values.api_tokens) == ["pve"]
+    assert yard.json("plan", TARGET)["has_changes"] is False
