@@ -57,10 +57,11 @@ def test_every_defect_is_found_at_its_place(tmp_path: Path) -> None:
     root = write_site(tmp_path, {**SEED, "hypervisors/home.yaml": BAD, "hypervisors/other.yaml": other})
     found = [(one.kind.code, str(one.where).rpartition("hypervisors/")[2]) for one in findings(root)]
     assert found == [
-        ("E-SITE-PASSWORD", "home.yaml:4:25"),
         ("E-SITE-PASSWORD-REALM", "home.yaml:4:25"),
+        ("E-HYPERVISOR-SECRET", "home.yaml:4:34"),
         ("E-SITE-TOKEN-STORE", "home.yaml:7:13"),
         ("E-SITE-TOKEN-ROLE", "home.yaml:9:5"),
+        ("W-HYPERVISOR-NAME", "home.yaml:9:25"),
         ("E-SITE-VALUE", "other.yaml:3:8"),
         ("E-SITE-VALUE", "other.yaml:4:31"),
         ("E-SITE-VALUE", "other.yaml:4:44"),

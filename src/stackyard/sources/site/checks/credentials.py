@@ -1,4 +1,4 @@
-"""Tokens and passwords in `hypervisors/`: each is kept under a name of its own, and every secret is there."""
+"""Tokens and passwords in `hypervisors/`: each is kept under a name of its own."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ SAME_STORE = Kind(
     summary="Two tokens would be kept under one name",
     remedy="Give one of them another `store`.",
 )
-NO_SECRET = Kind(
-    code="E-SITE-PASSWORD",
-    summary="The password of a user is not in the secrets",
-    remedy="Add it with `stackyard secrets edit`, or correct the name.",
-)
 OTHER_REALM = Kind(
     code="E-SITE-PASSWORD-REALM",
     summary="Proxmox does not keep the passwords of this realm",
@@ -43,7 +38,7 @@ def check_credentials(site: Site, found: Diagnostics) -> None:
     stores: dict[str, tuple[str, Location]] = {}
     for loaded in site.hypervisors.values():
         _check_stores(loaded, stores, found)
-        _check_entries(site, loaded, found)
+        _check_entries(loaded, found)
 
 
 def _check_stores(
@@ -57,10 +52,9 @@ def _check_stores(
             found.add(SAME_STORE, detail, where)
 
 
-def _check_entries(site: Site, loaded: LoadedFile[Any], found: Diagnostics) -> None:
+def _check_entries(loaded: LoadedFile[Any], found: Diagnostics) -> None:
     tokens = getattr(loaded.model, "tokens", None) or {}
     realms = getattr(loaded.model, "realms", None) or {}
-    known = dict(site.secrets.values())
     for one in list_entries(loaded.model):
         where = loaded.places.place(one.path)
         if is_token_grant(one.kind, one.values):
@@ -68,10 +62,6 @@ def _check_entries(site: Site, loaded: LoadedFile[Any], found: Diagnostics) -> N
             if token is not None and token.privileges_separation is False:
                 detail = f"{one.values['token_id']} has the privileges of its user: the role has no effect."
                 found.add(NO_EFFECT, detail, where)
-        elif one.kind == "user" and one.values.get("password") is not None:
-            secret = one.values["password"]["secret"]
+        elif one.kind == "user" and one.values.get("password") and one.name.rpartition("@")[2] in realms:
             where = loaded.places.place((*one.path, "password"))
-            if site.secrets.is_known and secret not in known:
-                found.add(NO_SECRET, f"The password of {one.name} is `{secret}`, which is not there.", where)
-            if one.name.rpartition("@")[2] in realms:
-                found.add(OTHER_REALM, f"{one.name} is a user of a realm of this file.", where)
+            found.add(OTHER_REALM, f"{one.name} is a user of a realm of this file.", where)
