@@ -151,12 +151,13 @@ class Journal:
     def take(self, subject: JournalSubject) -> Entry | None:
         """Return an entry of an earlier run for the same thing, which no one else can take from now on."""
         subject = self._here(subject)
-        for entry in self._entries.values():
+        for token, entry in self._entries.items():
+            # Nearly all are of this run, and are passed over without a look at them.
+            if token in self._in_hand:
+                continue
             if entry.subject.key == subject.key and entry.subject.type_name == subject.type_name:
-                if entry.token in self._in_hand:
-                    continue
-                self._in_hand.add(entry.token)
-                self._at_work.add(entry.token)
+                self._in_hand.add(token)
+                self._at_work.add(token)
                 return entry
         return None
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from grpclib.config import Configuration
 from grpclib.const import Cardinality, Handler
@@ -94,9 +94,39 @@ class _PluginServer(Server):
         await self.wait_closed()
 
 
+class _GatheredWrites:
+    """A connection that sends what is written in one go: an answer is written in three parts."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._parts.append(data)
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str) -> Any:
+        return self._transport.get_extra_info(name)
+
+
 class _PluginProtocol(H2Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
+        super().connection_made(
+            cast("asyncio.Transport", _GatheredWrites(cast("asyncio.Transport", transport)))
+        )
         self.connection._connection.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: _MOST_CALLS})
         self.connection.flush()
 
