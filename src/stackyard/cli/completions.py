@@ -60,6 +60,8 @@ def complete_targets(ctx: click.Context) -> Iterator[str]:
     yield from (name for name in {*envs, *manifests} if not (name in envs and name in manifests))
     yield from (f"env:{name}" for name in envs)
     yield from (f"manifest:{name}" for name in manifests)
+    # What site.yaml makes on a node belongs to the node where no file describes it.
+    yield from (f"hypervisor:{name}" for name in _stems(root / "hypervisors") or _stems(root / "nodes"))
     yield _SHARED
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "KINDS",
     "data_files",
     "describe",
+    "identity_in",
     "identity_of",
     "is_guest",
     "is_proxmox",
@@ -112,7 +113,11 @@ def name_in(kind: str, values: Mapping[str, Any]) -> str:
 
 def identity_of(change: Change) -> str:
     """Return what names an object that is no guest among all of its kind; empty where that is not known."""
-    kind, values = short_kind(change), change.after or {}
+    return identity_in(short_kind(change), change.after or {})
+
+
+def identity_in(kind: str, values: Mapping[str, Any]) -> str:
+    """Return the same from the type of a resource, without its prefix, and its values."""
     parts: tuple[Any, ...]
     if kind == "pool":
         parts = (values.get("pool_id"),)

@@ -12,6 +12,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action
 from stackyard.path.guest_progress import GuestProgress
+from stackyard.path.handover import complete_handovers
 from stackyard.path.migration import migrate_containers
 from stackyard.path.registry import record_applied, record_target
 from stackyard.path.verify import GuestUp, verify_guest
@@ -74,9 +75,8 @@ async def apply_plan(
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"), progress.reporting():
             await record_target(run, made)
-            if made.staged is not None:
-                # The guard has agreed: what the plan was made on becomes the state.
-                await asyncio.to_thread(run.lock.store, made.staged)
+            # The guard has agreed: what the plan was made on becomes the state.
+            await complete_handovers(run, made)
             applied = await _run_apply(run, made, watching.emit)
             await record_applied(run, made, began_at)
         if run.served is not None:

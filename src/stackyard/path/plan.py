@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import tempfile
@@ -18,39 +17,30 @@ from stackyard.engine import tofu
 from stackyard.engine.changes import Action, Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
-from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_facts
+from stackyard.guard import Allowances, Verdict, inspect, inspect_facts
 from stackyard.guard.checks import list_reads
-from stackyard.guard.destruction import ALLOW_DESTROY, FILES
 from stackyard.guard.implied import derive_implied_calls
-from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
+from stackyard.guard.subjects import is_guest, name_of
 from stackyard.path.adjustments import adjustments
 from stackyard.path.bpg_login import find_unlike_logins
-from stackyard.path.cluster_objects import with_objects
-from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
+from stackyard.path.first_boot_data import OTHER_IMAGE
 from stackyard.path.guard_facts import caller_of, read_facts
-from stackyard.path.known_state import read_known_state
-from stackyard.path.owners import read_owners
+from stackyard.path.plan_input import look
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
-from stackyard.path.settle import ModelContext, settle
-from stackyard.path.shared_files import Files, look_at_files
 from stackyard.path.source_locations import by_label
-from stackyard.path.survey import survey
-from stackyard.path.unfinished import find_unfinished
-from stackyard.path.visibility import require_visible
 from stackyard.render.references import address_of
 from stackyard.render.userdata import with_data_files
 from stackyard.sources.site.own_code.find import GUESTS_OUTPUT
-from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from stackyard.engine.tofu import PlanMode
     from stackyard.guard import Cluster, Owners
-    from stackyard.path.known_state import KnownState
+    from stackyard.path.handover import Handover
     from stackyard.path.migration import GuestMove
+    from stackyard.path.plan_input import PlanInput
     from stackyard.path.run import Run
-    from stackyard.path.settle import SettledModel
 
 __all__ = ["Plan", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
 
@@ -93,6 +83,7 @@ class Plan:
         desired: The model that it was made for, with the ids and nodes of the guests that exist.
         staged: The state that it was created on, where that is stored first.
         migrations: What is moved once it is applied.
+        handovers: What leaves other states, because it belongs to the target.
     """
 
     path: Path
@@ -104,11 +95,13 @@ class Plan:
     desired: Desired
     staged: bytes | None = None
     migrations: tuple[GuestMove, ...] = ()
+    handovers: tuple[Handover, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
         """Whether there is nothing to apply."""
-        return self.changes.is_empty and self.staged is None and not self.migrations
+        is_kept = self.staged is None and not self.migrations and not self.handovers
+        return self.changes.is_empty and is_kept
 
     def saved(self, shown: Mapping[str, Any] | None = None) -> PlanFile:
         """Return it as it is saved.
@@ -138,14 +131,14 @@ async def make_plan(run: Run, plan_request: PlanRequest | None = None) -> AsyncI
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         # Asked first: a wrong token or an unknown node is one clear error here, and many from the engine.
-        scene = await _look(run, wanted)
+        scene = await look(run, wanted)
         run.lock.staged = scene.staged
         try:
             made = await _make(run, wanted, scene, path, scene.blocks)
             created = _list_created_anyway(made, wanted)
             if created:
                 # What is created in any case is created from what the input says.
-                scene = await _look(run, wanted, created)
+                scene = await look(run, wanted, created)
                 made = await _make(run, wanted, scene, path, scene.blocks)
             blocks = adjustments(
                 made.verdict, scene.blocks, accept_renames=wanted.accept_renames, adopt=wanted.adopt
@@ -174,7 +167,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
         path = Path(folder) / "plan"
         path.touch(mode=0o600)
         path.write_bytes(saved.plan)
-        scene = await _look(run, plan_request)
+        scene = await look(run, plan_request)
         if (scene.staged, scene.settled.migrations) != (saved.staged, saved.migrations):
             raise PlanMovedError(
                 "Since the plan was made, a guest was moved or a file came into use elsewhere; or the "
@@ -192,104 +185,14 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
             desired=scene.settled.desired,
             staged=saved.staged,
             migrations=saved.migrations,
+            handovers=scene.handovers,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PlanInput:
-    """What is known before an engine plans.
-
-    Attributes:
-        cluster: What the cluster has.
-        owners: What other states have there.
-        settled: The model, fitted to the guests that exist.
-        staged: The state to plan with, where it is not the stored one.
-        unfinished: The ids of guests that a killed run of ours was creating.
-        blocks: What every plan of the target does besides: files under another name.
-    """
-
-    cluster: Cluster
-    owners: Owners
-    settled: SettledModel
-    staged: bytes | None
-    unfinished: frozenset[int]
-    blocks: Mapping[str, Any]
-
-
-async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> _PlanInput:
-    """Look at everything that a plan depends on.
-
-    Args:
-        run: The target.
-        plan_request: What the user asks for.
-        created: Names of guests that will be created, whatever they were created from before.
-    """
-    nodes = {guest.node for guest in run.resolved.desired.guests}
-    with events.step(run.emit, "survey", "Looking at the cluster"):
-        known = await asyncio.to_thread(
-            read_known_state, run.states, run.resolved.target.state_name, run.resolved.desired
-        )
-        cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids))
-        await require_visible(run.client, known, cluster)
-        # Read once: both the guests and the files of others come from it.
-        managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)
-        owners = await read_owners(run, cluster, managed)
-        unfinished = await find_unfinished(run, cluster, owners)
-        record = await asyncio.to_thread(run.states.targets.read, run.resolved.target.state_name)
-        before = Files(known=known, cluster=cluster, record=record, managed=managed)
-        files = await look_at_files(run, before, mode=plan_request.mode)
-    around = ModelContext(
-        known=known,
-        cluster=cluster,
-        managed=owners.vm_ids,
-        unfinished={entry.subject.name: entry.vm_id for entry in unfinished if entry.subject.name},
-        permits=plan_request.allowances.permits,
-    )
-    settled = settle(files.desired, around)
-    exists = {guest.vm_id for guest in cluster.guests}
-    desired, notes = keep_images(settled.desired, known, exists, plan_request.recreate | created)
-    notes = (*notes, *data_notes(desired, known, cluster, record))
-    # A plan for some targets deletes no file of the others.
-    forget = frozenset() if plan_request.targets else files.forget
-    edit = dataclasses.replace(settled.edit, complete=_to_complete(known, plan_request), forget=forget)
-    settled = dataclasses.replace(
-        settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
-    )
-    moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
-    return _PlanInput(
-        cluster=cluster,
-        owners=owners,
-        settled=settled,
-        staged=known.edit(edit),
-        unfinished=frozenset(entry.vm_id for entry in unfinished),
-        blocks=moves,
-    )
-
-
-def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]:
-    """Return what is there but whose creation failed, unless the user lets it go; files are written again."""
-    if plan_request.mode is not tofu.PlanMode.NORMAL:
-        return frozenset()
-    found = set()
-    for address in known.list_tainted():
-        instance = known.instances[address]
-        kind = short_type(instance.type)
-        if kind == instance.type:
-            # An object of another system: whether it is whole, only its own provider can tell.
-            continue
-        name = name_in(kind, instance.attributes) or address.rpartition(".")[2]
-        if (
-            kind not in FILES
-            and Permit(option=ALLOW_DESTROY, name=name) not in plan_request.allowances.permits
-        ):
-            found.add(address)
-    return frozenset(found)
 
 
 async def _make(
     run: Run,
     plan_request: PlanRequest,
-    scene: _PlanInput,
+    scene: PlanInput,
     path: Path,
     blocks: Mapping[str, Any] | None = None,
 ) -> Plan:
@@ -319,6 +222,7 @@ async def _make(
         desired=scene.settled.desired,
         staged=scene.staged,
         migrations=scene.settled.migrations,
+        handovers=scene.handovers,
     )
 
 
@@ -338,7 +242,7 @@ def _read_archive(run: Run, path: Path) -> Mapping[str, Any] | None:
     return None if data is None else read_archive(data, run.served.schemas)
 
 
-async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: _PlanInput) -> Verdict:
+async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: PlanInput) -> Verdict:
     # What a killed run of ours was creating is no stranger: the provider takes it over.
     guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
     cluster = dataclasses.replace(scene.cluster, guests=guests)

@@ -19,9 +19,18 @@ if TYPE_CHECKING:
     from stackyard.clients.proxmox import Connection
     from stackyard.clients.ssh.host import Host
     from stackyard.desired import Desired, Secrets
+    from stackyard.path.former_owners import FormerOwner, Successor
     from stackyard.path.source_locations import Locate
 
-__all__ = ["NeedsCleanWorktree", "Resolved", "Source", "SshAccess", "Target", "find_target"]
+__all__ = [
+    "HasImpliedNames",
+    "NeedsCleanWorktree",
+    "Resolved",
+    "Source",
+    "SshAccess",
+    "Target",
+    "find_target",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,9 @@ class Resolved:
     overcommit: Overcommit = field(default_factory=Overcommit)
     # The user's own code that joins the configuration.
     code: OwnCode = field(default_factory=OwnCode)
+    # Targets that had objects of this one before, and targets that have what this one had.
+    former: tuple[FormerOwner, ...] = ()
+    successors: tuple[Successor, ...] = ()
     # Where a guest, or a field of it, is written in the input.
     locate: Locate = field(default=nowhere, repr=False, compare=False)
 
@@ -139,6 +151,15 @@ class NeedsCleanWorktree(Protocol):
         ...
 
 
+@runtime_checkable
+class HasImpliedNames(Protocol):
+    """A source with targets that have no file, and are found by their kind and name alone."""
+
+    def implied_names(self) -> Sequence[str]:
+        """Return their names."""
+        ...
+
+
 def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
     """Find the source that a target names: `KIND:NAME`, or a name alone where it is the only one.
 
@@ -166,7 +187,8 @@ def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
 
 
 def _require_name(source: Source, name: str) -> None:
-    if name not in source.names():
+    implied = source.implied_names() if isinstance(source, HasImpliedNames) else ()
+    if name not in source.names() and name not in implied:
         raise UsageError(f"There is no {source.kind} `{name}`.{_offer((source,), name)}")
 
 

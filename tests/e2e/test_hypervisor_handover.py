@@ -1,0 +1,129 @@
+"""Networks and pools of site.yaml become those of hypervisors: handed over, and never made or destroyed."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.engine import real_engine
+from tests.support.path import Yard, make_yard
+
+from stackyard import lab
+from stackyard.engine.version import Flavour
+from stackyard.sources.site.load import Site
+from stackyard.state import Actor, StateService
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+OLD, NEW = "site/shared/lab", "hypervisor/lab/lab"
+RELOAD = ("--allow-network-reload", "pve1,pve2")
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    engine = real_engine(Flavour.TOFU)
+    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
+        made = make_yard(running, tmp_path / "site", STACKYARD_TOFU=str(engine.path))
+        site = yaml.safe_load((made.folder / "site.yaml").read_text())
+        site.setdefault("networks", {}).update(
+            inner={"type": "bridge", "bridge": "vmbr7", "create": True, "vlan_aware": True},
+            dmz={"type": "vlan", "bridge": "vmbr7", "tag": 30, "create": True},
+            lan={"type": "simple", "zone": "zone1", "cidr": "10.66.0.0/24"},
+        )
+        site["pools"] = {"apps": {"comment": "what people use"}}
+        (made.folder / "site.yaml").write_text(yaml.safe_dump(site, sort_keys=False))
+        yield made
+
+
+@contextlib.contextmanager
+def states(yard: Yard) -> Iterator[StateService]:
+    with contextlib.closing(Site.open(yard.folder).store.open()) as objects:
+        yield StateService(objects)
+
+
+def put_back(yard: Yard) -> bytes:
+    """Let everything be in the state that an older version made; return it."""
+    with states(yard) as service:
+        content = service.contents.read(NEW)
+    assert content is not None
+    shutil.rmtree(yard.folder / ".stackyard" / "state")
+    with states(yard) as service:
+        service.contents.write(OLD, content.body.data, Actor(principal="older"))
+    return content.body.data
+
+
+def instances(yard: Yard, name: str) -> int:
+    with states(yard) as service:
+        content = service.contents.read(name)
+        return 0 if content is None else content.version.instances
+
+
+def taken(document: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(row["object"], row["from"]) for row in document["takes_over"]}
+
+
+def test_objects_of_an_old_state_are_handed_over_and_neither_made_nor_destroyed(yard: Yard) -> None:
+    assert yard.json("apply", "site:shared", "-H", "lab", *RELOAD)["target"] == "hypervisor:lab"
+    data = put_back(yard)
+    everything = {
+        ("bridge vmbr7 on pve1", "site:shared"),
+        ("VLAN vmbr7.30 on pve1", "site:shared"),
+        ("SDN zone zone1", "site:shared"),
+        ("SDN vnet lan", "site:shared"),
+        ("SDN subnet 10.66.0.0/24", "site:shared"),
+        ("pool apps", "site:shared"),
+    }
+    planned = yard.json("plan", "hypervisor:lab", "--detailed-exitcode", status=2)
+    assert (planned["changes"], taken(planned)) == ([], everything)
+    shown = yard.run("plan", "site:shared", "-H", "lab").stdout
+    assert "take over bridge vmbr7 on pve1 from site:shared (state site/shared/lab)" in shown
+    assert (instances(yard, OLD), instances(yard, NEW)) == (8, 0)
+    # As a run leaves it that is killed after it stored the new state.
+    with states(yard) as service:
+        service.contents.write(NEW, data, Actor(principal="killed"))
+    for name in ("hypervisor:lab", "site:shared"):
+        half = yard.json("plan", name, "-H", "lab")
+        assert (half["changes"], taken(half)) == ([], everything)
+        assert yard.json("drift", name, "-H", "lab")["has_drift"] is False
+    doomed = yard.json("destroy", "site:shared", "-H", "lab", "--dry-run", *RELOAD, status=None)
+    assert len([one for one in doomed["changes"] if one["action"] == "delete"]) == 8
+    yard.run("apply", "site:shared", "-H", "lab")
+    assert (instances(yard, OLD), instances(yard, NEW)) == (0, 8)
+    history = yard.run("state", "versions", OLD, "--json").stdout
+    assert "taken over by hypervisor:lab" in history
+    assert yard.json("plan", "site:shared", "-H", "lab")["has_changes"] is False
+
+
+def test_files_that_come_later_take_over_from_the_node(yard: Yard) -> None:
+    yard.run("apply", "hypervisor:lab", *RELOAD)
+    files = yard.folder / "hypervisors"
+    files.mkdir()
+    (files / "home.yaml").write_text("api: lab\n")
+    refused = yard.json("plan", "hypervisor:lab", status=65)["error"]
+    assert (refused["code"], "apply hypervisor:home" in refused["remedy"]) == (
+        "E-HYPERVISOR-HANDED-OVER",
+        True,
+    )
+    two = yard.json("plan", "site:shared", "-H", "lab", status=64)["error"]["detail"]
+    assert "`hypervisor:lab`" in two
+    assert "`hypervisor:home`" in two
+    planned = yard.json("plan", "hypervisor:home")
+    assert planned["changes"] == []
+    assert ("pool apps", "hypervisor:lab") in taken(planned)
+    assert ("bridge vmbr7 on pve1", "hypervisor:lab") not in taken(planned)
+    yard.run("apply", "hypervisor:home")
+    # The same bridge, written into the file of its node; the VLAN on it stays in site.yaml.
+    (files / "lab.yaml").write_text("node: pve1\nbridges:\n  vmbr7:\n    vlan_aware: true\n")
+    assert yard.json("plan", "hypervisor:lab")["changes"] == []
+    yard.run("apply", "hypervisor:lab")
+    site = yaml.safe_load((yard.folder / "site.yaml").read_text())
+    del site["networks"]["inner"]["create"], site["networks"]["inner"]["vlan_aware"]
+    (yard.folder / "site.yaml").write_text(yaml.safe_dump(site, sort_keys=False))
+    assert yard.json("plan", "hypervisor:lab")["has_changes"] is False
+    destroyed = yard.json("destroy", "site:shared", "-H", "lab", status=64)["error"]["detail"]
+    assert "hypervisor" in destroyed
