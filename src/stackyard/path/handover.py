@@ -32,17 +32,28 @@ from stackyard.state import StateDeletedError, refusals
 from stackyard.state.inside import EncryptedStateError, address_in, read_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stackyard.path.former_owners import FormerOwner
     from stackyard.path.known_state import KnownState
     from stackyard.path.plan import Plan
     from stackyard.path.run import Run
+    from stackyard.path.target import Resolved
     from stackyard.state import StateService
     from stackyard.state.contents import Content
     from stackyard.state.inside import Instance
+    from stackyard.state.run_lock import RunLock
 
-__all__ = ["HandedOverError", "Handover", "Handovers", "complete_handovers", "look_at_states"]
+__all__ = [
+    "HandedOverError",
+    "Handover",
+    "Handovers",
+    "complete_handovers",
+    "find_handover",
+    "join_handovers",
+    "look_at_states",
+    "move_objects",
+]
 
 # From the lineage of the state that gives, so that two plans make the same state.
 _LINEAGES = uuid.UUID("6c0b1d5e-6a55-4f0e-9d0a-0c6d6a1a7f10")
@@ -119,7 +130,7 @@ async def look_at_states(run: Run) -> Handovers:
     """
     pending, notes = [], []
     for owner in run.resolved.former:
-        found = await asyncio.to_thread(_find_handover, run.states, owner)
+        found = await asyncio.to_thread(find_handover, run.states, owner)
         if found is None:
             continue
         if not await _is_here(run, found.state):
@@ -128,7 +139,7 @@ async def look_at_states(run: Run) -> Handovers:
             continue
         _require_stored(run, owner)
         pending.append(found)
-    known = await asyncio.to_thread(_join, run, pending)
+    known = await asyncio.to_thread(join_handovers, run.states, run.resolved, pending)
     _require_own(run, known)
     return Handovers(known=known, pending=tuple(pending), notes=tuple(notes))
 
@@ -140,7 +151,13 @@ def _read(states: StateService, name: str) -> Content | None:
         return None
 
 
-def _find_handover(states: StateService, owner: FormerOwner) -> Handover | None:
+def find_handover(states: StateService, owner: FormerOwner) -> Handover | None:
+    """Return what leaves the state of a former owner; None where nothing does.
+
+    Raises:
+        FormerStateError: It cannot be looked into.
+        StoreError: The store cannot say.
+    """
     content = _read(states, owner.owner.state_name)
     if content is None:
         return None
@@ -186,9 +203,14 @@ def _require_stored(run: Run, owner: FormerOwner) -> None:
         )
 
 
-def _join(run: Run, pending: Iterable[Handover]) -> KnownState:
-    name, desired = run.resolved.target.state_name, run.resolved.desired
-    own = _read(run.states, name)
+def join_handovers(states: StateService, resolved: Resolved, pending: Sequence[Handover]) -> KnownState:
+    """Return the state of a target with what leaves others, as far as it does not have it yet.
+
+    Raises:
+        StoreError: The store cannot say.
+    """
+    name, desired = resolved.target.state_name, resolved.desired
+    own = _read(states, name)
     data = None if own is None else own.body.data
     has = _Contents.of(data)
     taken: dict[bytes, frozenset[str]] = {}
@@ -268,28 +290,51 @@ async def complete_handovers(run: Run, made: Plan) -> None:
             await asyncio.to_thread(run.lock.store, made.staged)
         return
     states = ", ".join(sorted({one.state for one in made.handovers}))
+    with events.step(run.emit, "hand over", f"Taking over what {states} has"):
+        try:
+            await move_objects(
+                run.lock,
+                made.staged,
+                made.handovers,
+                target=str(run.resolved.target),
+                wait_s=run.settings.lock_wait_s,
+            )
+        except refusals.StateLockedError as err:
+            raise StateLockedError(err.detail) from err
+
+
+async def move_objects(
+    lock: RunLock, staged: bytes | None, handovers: Sequence[Handover], *, target: str, wait_s: float
+) -> None:
+    """Store a state with objects of others, and take them out of those.
+
+    Args:
+        lock: The lock of the state.
+        staged: The state with the objects; None where it has them already.
+        handovers: What leaves which state.
+        target: Who takes it, as users name it.
+        wait_s: How long to wait for those who hold the others.
+
+    Raises:
+        PlanMovedError: Another state was changed since it was looked at; nothing was.
+        StateLockedError: Somebody else holds one of them for longer than we wait.
+        StoreError: A state cannot be stored.
+    """
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(events.step(run.emit, "hand over", f"Taking over what {states} has"))
         held = []
-        for one in sorted(made.handovers, key=lambda one: one.state):
-            try:
-                holding = run.lock.hold_another(one.state, wait_s=run.settings.lock_wait_s)
-                lock = await stack.enter_async_context(holding)
-            except refusals.StateLockedError as err:
-                raise StateLockedError(err.detail) from err
-            held.append((one, lock))
-            now = await asyncio.to_thread(_read, run.states, one.state)
+        # In one order, so that no two runs wait for each other.
+        for one in sorted(handovers, key=lambda one: one.state):
+            other = await stack.enter_async_context(lock.hold_another(one.state, wait_s=wait_s))
+            now = await asyncio.to_thread(_read, lock.service, one.state)
             if now is None or now.version != one.content.version:
                 raise PlanMovedError(f"{one.state}, from which objects are taken over, was changed since.")
-        if made.staged is not None:
-            note = f"takes over {_count(made)} from {states}"
-            await asyncio.to_thread(run.lock.store, made.staged, note=note)
-        for one, lock in held:
+            held.append((one, other))
+        if staged is not None:
+            count = sum(len(one.addresses) for one in handovers)
+            origins = ", ".join(one.state for one, _ in held)
+            note = f"takes over {count} resource{'' if count == 1 else 's'} from {origins}"
+            await asyncio.to_thread(lock.store, staged, note=note)
+        for one, other in held:
             data = forget_instances(one.content.body.data, one.addresses)
-            note = f"{', '.join(one.objects)}: taken over by {run.resolved.target}"
-            await asyncio.to_thread(lock.store, data, note=note)
-
-
-def _count(made: Plan) -> str:
-    count = sum(len(one.addresses) for one in made.handovers)
-    return f"{count} resource{'' if count == 1 else 's'}"
+            note = f"{', '.join(one.objects)}: taken over by {target}"
+            await asyncio.to_thread(other.store, data, note=note)
