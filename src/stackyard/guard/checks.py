@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.guard.facts import ApiRead, Facts
     from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "GuardCheck", "find_refusals", "list_reads"]
+__all__ = ["NAMES", "PLACEMENT", "TABLE", "UNKNOWN", "GuardCheck", "find_refusals", "list_reads"]
 
 UNKNOWN = Kind(
     code="W-GUARD-UNKNOWN",
@@ -85,6 +85,12 @@ TABLE: tuple[GuardCheck, ...] = (
         find=placement.find_bridges,
     ),
     GuardCheck(
+        name="pools",
+        what="the pools exist",
+        ask=placement.ask_pools,
+        find=placement.find_pools,
+    ),
+    GuardCheck(
         name="images",
         what="images, templates, ISO files and snippets are on their datastores",
         ask=sources.ask_volumes,
@@ -144,6 +150,13 @@ TABLE: tuple[GuardCheck, ...] = (
         ask=hardware.ask_devices,
         find=hardware.find_devices,
     ),
+)
+# What guests use of the layers below by name: it is checked before an engine plans.
+NAMES = tuple(
+    row
+    for row in TABLE
+    if row.find
+    in (placement.find_datastores, placement.find_bridges, placement.find_pools, hardware.find_devices)
 )
 # What the list of the cluster alone answers.
 PLACEMENT = ("node", "datastores", "bridges", "capacity")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import DeclaredFile
 from stackyard.engine.changes import Action
+from stackyard.guard.declared import Declared
 from stackyard.guard.subjects import FILES, KINDS, is_guest, name_of, short_kind, vm_id_of
 from stackyard.render.references import address_of, address_of_file
 
@@ -51,6 +52,7 @@ class ImpliedCalls:
         deleted: Datastore, name and label of files that are removed.
         had: The values of guests that change or are replaced, before that, by the key of the guest.
         overcommit: How much more than there is may be promised.
+        declared: What the layers below declare.
     """
 
     desired: Desired
@@ -62,6 +64,7 @@ class ImpliedCalls:
     deleted: frozenset[tuple[str, str, str]] = frozenset()
     had: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     overcommit: Overcommit = Overcommit()
+    declared: Declared = field(default_factory=Declared)
 
     @classmethod
     def of_existing(cls, desired: Desired) -> ImpliedCalls:

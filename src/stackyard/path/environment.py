@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import Desired
 from stackyard.guard.implied import Overcommit
+from stackyard.path.declared_objects import list_declared
 from stackyard.path.own_code import OwnCode
 from stackyard.path.source_locations import in_env
 from stackyard.path.ssh_login import jump_of, node_host
@@ -147,6 +149,7 @@ def resolve_on(
         jump=jump_of(resolver.site, chosen),
         source=str(resolver.site.root),
         overcommit=_overcommit(resolver),
+        declared=functools.partial(list_declared, resolver.site),
     )
 
 

@@ -18,8 +18,8 @@ from stackyard.engine.changes import Action, Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.guard import Allowances, Verdict, inspect, inspect_facts
-from stackyard.guard.checks import list_reads
-from stackyard.guard.implied import derive_implied_calls
+from stackyard.guard.checks import NAMES, UNKNOWN, find_refusals, list_reads
+from stackyard.guard.implied import ImpliedCalls, derive_implied_calls
 from stackyard.guard.subjects import is_guest, name_of
 from stackyard.path.adjustments import adjustments
 from stackyard.path.bpg_login import find_unlike_logins
@@ -58,6 +58,7 @@ class PlanRequest:
             engine where there are no others.
         targets: Addresses to plan for, with what they need; everything when empty.
         recreate: Names of guests to destroy and create again.
+        are_names_first: Whether there is no plan where guests use something that the cluster does not have.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -67,6 +68,7 @@ class PlanRequest:
     unchanged: bool = False
     targets: tuple[str, ...] = ()
     recreate: frozenset[str] = frozenset()
+    are_names_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ class Plan:
         staged: The state that it was created on, where that is stored first.
         migrations: What is moved once it is applied.
         handovers: What leaves other states, because it belongs to the target.
+        is_planned: Whether an engine planned at all; else the verdict says why not.
     """
 
     path: Path
@@ -96,6 +99,7 @@ class Plan:
     staged: bytes | None = None
     migrations: tuple[GuestMove, ...] = ()
     handovers: tuple[Handover, ...] = ()
+    is_planned: bool = True
 
     @property
     def is_nothing(self) -> bool:
@@ -132,6 +136,9 @@ async def make_plan(run: Run, plan_request: PlanRequest | None = None) -> AsyncI
         path = Path(folder) / "plan"
         # Asked first: a wrong token or an unknown node is one clear error here, and many from the engine.
         scene = await look(run, wanted)
+        if wanted.are_names_first and (missing := await _find_missing(run, scene)).refused:
+            yield _leave_unplanned(run, wanted, scene, path, missing)
+            return
         run.lock.staged = scene.staged
         try:
             made = await _make(run, wanted, scene, path, scene.blocks)
@@ -226,6 +233,35 @@ async def _make(
     )
 
 
+async def _find_missing(run: Run, scene: PlanInput) -> Verdict:
+    """Return what guests use by name, and neither the cluster has nor the target makes."""
+    desired = with_data_files(scene.settled.desired, run.resolved.target.state_name)
+    new = frozenset(guest.key for guest in desired.guests if address_of(guest) not in scene.known.instances)
+    implied = ImpliedCalls(desired=desired, created=new, declared=run.resolved.declared())
+    reads = list_reads(implied, scene.cluster, NAMES)
+    facts = await read_facts(run.client, scene.cluster, reads, caller=caller_of(run.resolved.connection))
+    found = (one for one in find_refusals(implied, facts, NAMES) if one.kind is not UNKNOWN)
+    verdict = Verdict(refused=tuple(found))
+    return verdict.locate(by_label(run.resolved.locate, scene.settled.desired))
+
+
+def _leave_unplanned(
+    run: Run, plan_request: PlanRequest, scene: PlanInput, path: Path, verdict: Verdict
+) -> Plan:
+    """Return what there is to say of a target that no engine was asked about."""
+    return Plan(
+        path=path,
+        changes=Changes(planned=()),
+        verdict=verdict,
+        binding=make_binding(run, plan_request.mode),
+        cluster=scene.cluster,
+        owners=scene.owners,
+        desired=scene.settled.desired,
+        handovers=scene.handovers,
+        is_planned=False,
+    )
+
+
 async def changes_of(run: Run, path: Path) -> Changes:
     """Return what a plan does: from its file where the form of that is known, else as the engine tells."""
     document = _read_archive(run, path)
@@ -252,6 +288,7 @@ async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: P
     whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
     named = with_data_files(whole, run.resolved.target.state_name)
     implied = derive_implied_calls(named, changes, run.resolved.overcommit)
+    implied = dataclasses.replace(implied, declared=run.resolved.declared())
     caller = caller_of(run.resolved.connection)
     facts = await read_facts(run.client, scene.cluster, list_reads(implied, scene.cluster), caller=caller)
     verdict = verdict.join(inspect_facts(implied, facts))

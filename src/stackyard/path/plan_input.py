@@ -41,6 +41,7 @@ class PlanInput:
     """What is known before an engine plans.
 
     Attributes:
+        known: What the state has.
         cluster: What the cluster has.
         owners: What other states have there.
         settled: The model, fitted to the guests that exist.
@@ -50,6 +51,7 @@ class PlanInput:
         blocks: What every plan of the target does besides: files under another name.
     """
 
+    known: KnownState
     cluster: Cluster
     owners: Owners
     settled: SettledModel
@@ -106,6 +108,7 @@ async def look(run: Run, plan_request: PlanRequest, created: frozenset[str] = fr
     )
     moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
     return PlanInput(
+        known=known,
         cluster=cluster,
         owners=owners,
         settled=settled,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from stackyard.base.errors import UsageError
 from stackyard.base.names import escape_part
 from stackyard.base.suggestions import did_you_mean
+from stackyard.guard.declared import Declared
 from stackyard.guard.implied import Overcommit
 from stackyard.path.own_code import OwnCode
 from stackyard.path.source_locations import nowhere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stackyard.base.redaction import Redactor
     from stackyard.clients.proxmox import Connection
@@ -101,6 +102,8 @@ class Resolved:
     # Targets that had objects of this one before, and targets that have what this one had.
     former: tuple[FormerOwner, ...] = ()
     successors: tuple[Successor, ...] = ()
+    # What the layers below declare; found out when somebody asks.
+    declared: Callable[[], Declared] = field(default=Declared, repr=False, compare=False)
     # Where a guest, or a field of it, is written in the input.
     locate: Locate = field(default=nowhere, repr=False, compare=False)
 

@@ -32,6 +32,8 @@ async def run_plan(session: Session, values: dict[str, Any]) -> Result:
         ChosenTarget(session, values).run("plan") as run,
         make_plan(run, make_plan_request(values)) as made,
     ):
+        if out and not made.is_planned:
+            made.verdict.raise_refusal(str(run.resolved.target))
         if out:
             out = save_plan(run, made.saved(plan_document(made)), out)
     return plan_result(run, made, out=out or None, is_detailed=values["detailed_exitcode"])
@@ -62,6 +64,7 @@ def make_plan_request(values: Mapping[str, Any]) -> PlanRequest:
         accept_renames=values.get("accept_renames", False),
         adopt=values.get("adopt", False),
         recreate=list_recreated_guests(values),
+        are_names_first=True,
     )
 
 
@@ -87,7 +90,8 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
 
 def _show(writer: TextWriter, made: Plan, out: str | None, redact: Callable[[str], str]) -> None:
     show_handovers(writer, made.handovers)
-    show_changes(writer, made.changes, redact)
+    if made.is_planned:
+        show_changes(writer, made.changes, redact)
     show_verdict(writer, made.verdict)
     if out:
         writer.line(f"Saved to {out}.")
