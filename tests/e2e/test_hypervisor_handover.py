@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.engine import real_engine
-from tests.support.path import Yard, make_yard
+from tests.support.path import SMALL_GUEST, Yard, make_yard
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
@@ -68,6 +68,24 @@ def taken(document: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_objects_of_an_old_state_are_handed_over_and_neither_made_nor_destroyed(yard: Yard) -> None:
+    yard.write_env(
+        "t",
+        [
+            {**SMALL_GUEST, "network": "inner"},
+            {**SMALL_GUEST, "name": "db", "vmid": 102, "bridge": "vmbr77", "pool": "app"},
+        ],
+    )
+    refused = yard.json("plan", "t", status=3)
+    declared = "hypervisor:lab declares it, and was not applied since: stackyard apply hypervisor:lab"
+    for finding, said in zip(
+        refused["guard"]["refused"],
+        (declared, "Did you mean `vmbr7` or", "Did you mean `apps`?"),
+        strict=True,
+    ):
+        assert said in finding["detail"]
+        assert finding["where"]["file"] == "envs/t.yaml"
+    # No engine was asked.
+    assert refused["changes"] == []
     assert yard.json("apply", "site:shared", "-H", "lab", *RELOAD)["target"] == "hypervisor:lab"
     data = put_back(yard)
     everything = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind, Severity
-from stackyard.guard import capacity, hardware, placement, privileges, sources
+from stackyard.guard import capacity, cluster_names, hardware, placement, privileges, sources
 from stackyard.guard.findings import Finding
 
 if TYPE_CHECKING:
@@ -150,14 +150,22 @@ TABLE: tuple[GuardCheck, ...] = (
         ask=hardware.ask_devices,
         find=hardware.find_devices,
     ),
+    GuardCheck(
+        name="cluster",
+        what="the cluster has what its nodes and rules use",
+        ask=cluster_names.ask_cluster_names,
+        find=cluster_names.find_cluster_names,
+    ),
 )
-# What guests use of the layers below by name: it is checked before an engine plans.
-NAMES = tuple(
-    row
-    for row in TABLE
-    if row.find
-    in (placement.find_datastores, placement.find_bridges, placement.find_pools, hardware.find_devices)
+# What is used of the layers below by name: it is checked before an engine plans.
+_NAMED = (
+    placement.find_datastores,
+    placement.find_bridges,
+    placement.find_pools,
+    hardware.find_devices,
+    cluster_names.find_cluster_names,
 )
+NAMES = tuple(row for row in TABLE if row.find in _NAMED)
 # What the list of the cluster alone answers.
 PLACEMENT = ("node", "datastores", "bridges", "capacity")
 

@@ -1,9 +1,10 @@
-"""What the hypervisors of a site declare, as far as guests use it by name."""
+"""What the hypervisors of a site declare, as far as others use it by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.guard.cluster_names import ACCOUNT, ALIAS, GROUP, IP_SET, PLUGIN
 from stackyard.guard.declared import BRIDGE, PCI, POOL, STORAGE, USB, Declared, DeclaredObject
 from stackyard.sources.hypervisor.build import list_entries
 from stackyard.sources.site.entities.networks import BridgeNetwork, SdnNetwork
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["list_declared"]
 
-# What the entries of a section are to guests.
+# What the entries of a section are to those who use them.
 _SECTIONS = {
     "bridges": BRIDGE,
     "sdn.vnets": BRIDGE,
@@ -25,6 +26,11 @@ _SECTIONS = {
     "pools": POOL,
     "mappings.pci": PCI,
     "mappings.usb": USB,
+    "acme.accounts": ACCOUNT,
+    "acme.plugins": PLUGIN,
+    "firewall.groups": GROUP,
+    "firewall.ipsets": IP_SET,
+    "firewall.aliases": ALIAS,
 }
 
 

@@ -8,7 +8,11 @@ import pytest
 from tests.support.site import write_site
 
 from stackyard.base.errors import InvalidInputError, UsageError
+from stackyard.guard import Cluster
+from stackyard.guard.cluster_names import ask_cluster_names, find_cluster_names
 from stackyard.guard.declared import BRIDGE, POOL, STORAGE
+from stackyard.guard.facts import Facts
+from stackyard.guard.implied import ImpliedCalls
 from stackyard.path.declared_objects import list_declared
 from stackyard.path.hypervisor import HypervisorSource, SharedSource
 from stackyard.path.target import Source, find_target
@@ -116,3 +120,23 @@ def test_what_is_declared_and_not_there_names_its_target(tmp_path: Path) -> None
     assert declared.explain(STORAGE, "fast", "pve1", []).endswith("stackyard apply hypervisor:home")
     assert declared.explain(POOL, "aps", "pve1", []) == " Did you mean `apps`?"
     assert declared.explain(BRIDGE, "vmbr1", "pve9", ["vmbr10"]) == " Did you mean `vmbr10`?"
+
+
+def test_a_node_that_uses_what_its_cluster_has_not_is_refused_by_name(tmp_path: Path) -> None:
+    cluster = {"hypervisors/home.yaml": "firewall:\n  groups:\n    web: {rules: [{macro: HTTP}]}\n"}
+    rules = "[{security_group: web}, {source: +trusted}, {source: '10.0.0.0/8,deskt', dest: +management}]"
+    node = {"hypervisors/first.yaml": f"node: pve1\nfirewall:\n  rules: {rules}\n"}
+    found = HypervisorSource(resolver(tmp_path, cluster, node)).resolve("first", None)
+    implied = ImpliedCalls(desired=found.desired, declared=found.declared())
+    empty = Cluster(nodes=(), storages=(), guests=())
+    reads = frozenset(ask_cluster_names(implied, empty))
+    answers = {one: [{"name": "desktop"}] if one.path.endswith("aliases") else [] for one in reads}
+    details = [one.detail for one in find_cluster_names(implied, Facts(cluster=empty, answers=answers))]
+    assert [one.partition(" uses ")[2] for one in details] == [
+        "the security group web; the cluster has none. hypervisor:home declares it, and was not applied "
+        "since: stackyard apply hypervisor:home",
+        "the IP set trusted; the cluster has none.",
+        "the alias deskt; the cluster has desktop. Did you mean `desktop`?",
+    ]
+    unanswered = Facts(cluster=empty, unanswered=dict.fromkeys(reads, "403"))
+    assert list(find_cluster_names(implied, unanswered)) == []
