@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,15 +50,40 @@ def states(yard: Yard) -> Iterator[StateService]:
         yield StateService(objects)
 
 
-def put_back(yard: Yard) -> bytes:
-    """Let everything be in the state that an older version made; return it."""
+def put_back(yard: Yard) -> None:
+    """Let everything be in the state that an older version made."""
     with states(yard) as service:
         content = service.contents.read(NEW)
     assert content is not None
     shutil.rmtree(yard.folder / ".stackyard" / "state")
     with states(yard) as service:
         service.contents.write(OLD, content.body.data, Actor(principal="older"))
-    return content.body.data
+
+
+KILLED = """
+import os, signal, sys
+from stackyard.cli.main import main
+from stackyard.state.run_lock import RunLock
+left, store = [{}], RunLock.store
+def store_and_die(self, *args, **named):
+    version = store(self, *args, **named)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return version
+RunLock.store = store_and_die
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def kill_after(yard: Yard, stored: int) -> None:
+    """Apply, and die with the locks of both states once so many states are stored."""
+    code = KILLED.format(stored)
+    command = [sys.executable, "-c", code, "apply", "site:shared", "-H", "lab"]
+    ended = subprocess.run(
+        command, cwd=yard.folder, env={**os.environ, **yard.env}, capture_output=True, text=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
 def instances(yard: Yard, name: str) -> int:
@@ -87,7 +116,7 @@ def test_objects_of_an_old_state_are_handed_over_and_neither_made_nor_destroyed(
     # No engine was asked.
     assert refused["changes"] == []
     assert yard.json("apply", "site:shared", "-H", "lab", *RELOAD)["target"] == "hypervisor:lab"
-    data = put_back(yard)
+    put_back(yard)
     everything = {
         ("bridge vmbr7 on pve1", "site:shared"),
         ("VLAN vmbr7.30 on pve1", "site:shared"),
@@ -101,9 +130,8 @@ def test_objects_of_an_old_state_are_handed_over_and_neither_made_nor_destroyed(
     shown = yard.run("plan", "site:shared", "-H", "lab").stdout
     assert "take over bridge vmbr7 on pve1 from site:shared (state site/shared/lab)" in shown
     assert (instances(yard, OLD), instances(yard, NEW)) == (8, 0)
-    # As a run leaves it that is killed after it stored the new state.
-    with states(yard) as service:
-        service.contents.write(NEW, data, Actor(principal="killed"))
+    kill_after(yard, 1)
+    assert (instances(yard, OLD), instances(yard, NEW)) == (8, 8)
     for name in ("hypervisor:lab", "site:shared"):
         half = yard.json("plan", name, "-H", "lab")
         assert (half["changes"], taken(half)) == ([], everything)
