@@ -15,6 +15,7 @@ from stackyard.sources.site import ConfigResolver
 from stackyard.sources.site.explain import explain_env
 
 CLUSTER = """\
+storages: {nas: {type: nfs, server: 192.0.2.5, export: /tank, content: [backup]}}
 pools: {nightly: {}}
 backups:
   nightly: {schedule: "22:30", storage: nas, pool: nightly}
