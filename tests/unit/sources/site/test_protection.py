@@ -77,7 +77,7 @@ def test_a_guest_without_backups_has_none_of_its_disks_in_them(tmp_path: Path) -
     assert [disk.backup for disk in vm.disks] == [False, False]
     box = "    type: ct\n    image: local:vztmpl/debian.tar.zst\n    backup: false\n"
     assert said(tmp_path, box) == ["E-SITE-BACKUP-ROOT 8"]
-    everything = "backups: {all: {schedule: daily, storage: nas, all: true}}\n"
+    everything = "backups: {all: {schedule: daily, storage: local, all: true}}\n"
     assert said(tmp_path, box, hypervisor=everything) == ["E-SITE-BACKUP-ROOT 8"]
     assert said(tmp_path, box, hypervisor="pools: {a: {}}\n") == []
 
