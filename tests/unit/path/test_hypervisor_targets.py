@@ -14,9 +14,11 @@ from stackyard.guard.declared import BRIDGE, POOL, STORAGE
 from stackyard.guard.facts import Facts
 from stackyard.guard.implied import ImpliedCalls
 from stackyard.path.declared_objects import list_declared
+from stackyard.path.environment import NoTokenError
 from stackyard.path.hypervisor import HypervisorSource, SharedSource
 from stackyard.path.target import Source, find_target
 from stackyard.sources.site import ConfigResolver
+from stackyard.sources.site.resolver import NotInSiteError
 
 NODE = "api_endpoint: https://192.0.2.{0}:8006\ndatastore: local\nnode: pve{0}\n"
 SITE = {
@@ -59,6 +61,21 @@ def test_without_files_a_node_has_everything_and_needs_none(tmp_path: Path) -> N
     assert [one.owner.state_name for one in found.former] == ["site/shared/one"]
     shared = SharedSource(source.resolver).resolve("shared", "one")
     assert (shared.target, shared.desired) == (found.target, found.desired)
+
+
+def test_a_node_without_a_file_gets_its_token_with_a_login(tmp_path: Path) -> None:
+    without = {"secrets.yaml": "api_tokens:\n  one: a@pve!b=cdef\n"}
+    source = HypervisorSource(resolver(tmp_path, OF_NODE, without))
+    with pytest.raises(NoTokenError) as caught:
+        source.resolve("two", None)
+    assert "stackyard apply hypervisor:two --login root@pam" in caught.value.remedy
+    login = source.resolve_login("two", None)
+    assert (str(login.target), login.endpoint) == ("hypervisor:two", "https://192.0.2.2:8006")
+    assert login.store == "two"
+    assert login.desired.is_empty
+    assert source.find_token_file(login.store) is None
+    with pytest.raises(NotInSiteError):
+        source.resolve_login("gone", None)
 
 
 def test_files_have_what_is_theirs_and_take_it_over_from_the_node(tmp_path: Path) -> None:
