@@ -33,7 +33,7 @@ LONG_FUNCTIONS = {
     "stackyard/controller/repositories/plain.py send_file",
     "stackyard/controller/service.py _start_controller",
     "stackyard/controller/tokens/issue.py issue",
-    "stackyard/path/plan.py _look",
+    "stackyard/path/plan_input.py look",
     "stackyard/render/container.py _render_creation",
     "stackyard/sources/site/specs.py resolve_spec",
     "stackyard/state/contents.py write",

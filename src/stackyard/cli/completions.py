@@ -60,6 +60,8 @@ def complete_targets(ctx: click.Context) -> Iterator[str]:
     known = {kind: _stems(root / folder) for kind, folder in kinds.items()}
     names = [name for found in known.values() for name in found]
     yield from (name for name in names if names.count(name) == 1)
+    # What site.yaml makes on a node belongs to the node where no file describes it.
+    known["hypervisor"] = known["hypervisor"] or _stems(root / "nodes")
     yield from (f"{kind}:{name}" for kind, found in known.items() for name in found)
     yield _SHARED
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind, Severity
-from stackyard.guard import capacity, hardware, placement, privileges, replication, sources
+from stackyard.guard import capacity, cluster_names, hardware, placement, privileges, replication, sources
 from stackyard.guard.findings import Finding
 from stackyard.guard.hypervisor import administrators, dependants, lockout, management
 
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from stackyard.guard.facts import ApiRead, Facts
     from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "GuardCheck", "find_refusals", "list_follow_ups", "list_reads"]
+__all__ = [
+    "NAMES",
+    "PLACEMENT",
+    "TABLE",
+    "UNKNOWN",
+    "GuardCheck",
+    "find_refusals",
+    "list_follow_ups",
+    "list_reads",
+]
 
 UNKNOWN = Kind(
     code="W-GUARD-UNKNOWN",
@@ -100,6 +109,12 @@ TABLE: tuple[GuardCheck, ...] = (
         what="the bridges exist",
         ask=placement.ask_bridges,
         find=placement.find_bridges,
+    ),
+    GuardCheck(
+        name="pools",
+        what="the pools exist",
+        ask=placement.ask_pools,
+        find=placement.find_pools,
     ),
     GuardCheck(
         name="images",
@@ -188,7 +203,22 @@ TABLE: tuple[GuardCheck, ...] = (
         ask=management.ask_interfaces,
         find=management.find_cuts,
     ),
+    GuardCheck(
+        name="cluster",
+        what="the cluster has what its nodes and rules use",
+        ask=cluster_names.ask_cluster_names,
+        find=cluster_names.find_cluster_names,
+    ),
 )
+# What is used of the layers below by name: it is checked before an engine plans.
+_NAMED = (
+    placement.find_datastores,
+    placement.find_bridges,
+    placement.find_pools,
+    hardware.find_devices,
+    cluster_names.find_cluster_names,
+)
+NAMES = tuple(row for row in TABLE if row.find in _NAMED)
 # What the list of the cluster alone answers.
 PLACEMENT = ("node", "datastores", "bridges", "capacity")
 

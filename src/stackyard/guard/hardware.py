@@ -8,6 +8,7 @@ from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import closest
 from stackyard.desired import Vm
 from stackyard.fields.properties import parse
+from stackyard.guard.declared import PCI, USB
 from stackyard.guard.facts import (
     cpu_flags_of,
     cpu_models_of,
@@ -201,11 +202,11 @@ def find_devices(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report PCI devices and mappings that are not there."""
     for guest in _list_touched_vms(implied, "hostpci", "usb"):
         for index, pci in enumerate(guest.pci_devices):
-            wrong = _pci(guest, pci.id, facts) or _mapping(guest, "pci", pci.mapping, facts)
+            wrong = _pci(guest, pci.id, facts) or _mapping(guest, PCI, pci.mapping, implied, facts)
             if wrong:
                 yield _device(guest, wrong, ("pci_devices", index))
         for index, usb in enumerate(guest.usb_devices):
-            wrong = _mapping(guest, "usb", usb.mapping, facts)
+            wrong = _mapping(guest, USB, usb.mapping, implied, facts)
             if wrong:
                 yield _device(guest, wrong, ("usb_devices", index))
 
@@ -231,16 +232,17 @@ def _is_part(wanted: str, device: str) -> bool:
     return device == whole or ("." not in whole and device.startswith(f"{whole}."))
 
 
-def _mapping(guest: Vm, kind: str, wanted: str | None, facts: Facts) -> str:
+def _mapping(guest: Vm, kind: str, wanted: str | None, implied: ImpliedCalls, facts: Facts) -> str:
     rows = facts.answers.get(mappings(kind))
     may_see = wanted is not None and facts.may(f"/mapping/{kind}/{wanted}", *_SEEING)
-    if not may_see or not isinstance(rows, list):
+    if wanted is None or not may_see or not isinstance(rows, list):
         return ""
     said = f"{guest.name} uses the {kind.upper()} mapping {wanted}"
     found = next((row for row in rows if row.get("id") == wanted), None)
     if found is None:
-        known = ", ".join(sorted(str(row.get("id")) for row in rows)) or "none"
-        return f"{said}, which does not exist; there is {known}."
+        names = sorted(str(row.get("id")) for row in rows)
+        why = implied.declared.explain(kind, wanted, guest.node, names)
+        return f"{said}, which does not exist; there is {', '.join(names) or 'none'}.{why}"
     return "" if guest.node in _nodes_of(found) else f"{said}, which has no device of {guest.node}."
 
 

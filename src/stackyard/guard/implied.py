@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import DeclaredFile
 from stackyard.engine.changes import Action, Changes
+from stackyard.guard.declared import Declared
 from stackyard.guard.subjects import FILES, KINDS, is_guest, name_of, short_kind, vm_id_of
 from stackyard.render.references import address_of, address_of_file
 
@@ -51,6 +52,7 @@ class ImpliedCalls:
         had: The values of guests that change or are replaced, before that, by the key of the guest.
         overcommit: How much more than there is may be promised.
         changes: What the plan does with each resource.
+        declared: What the layers below declare.
     """
 
     desired: Desired
@@ -63,6 +65,7 @@ class ImpliedCalls:
     had: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     overcommit: Overcommit = Overcommit()
     changes: Changes = field(default_factory=lambda: Changes(planned=()))
+    declared: Declared = field(default_factory=Declared)
 
     @classmethod
     def of_existing(cls, desired: Desired) -> ImpliedCalls:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind
 from stackyard.desired import Vm
+from stackyard.guard.declared import BRIDGE, POOL, STORAGE
 from stackyard.guard.facts import VNETS, rights_on
 from stackyard.guard.findings import Finding
 from stackyard.guard.rights import bridge_path
@@ -24,15 +25,18 @@ __all__ = [
     "CONTENT",
     "NO_BRIDGE",
     "NO_NODE",
+    "NO_POOL",
     "NO_STORAGE",
     "ask_bridges",
     "ask_datastores",
     "ask_nothing",
+    "ask_pools",
     "content_detail",
     "find_bridges",
     "find_contents",
     "find_datastores",
     "find_nodes",
+    "find_pools",
     "storages_of",
     "takes_not",
 ]
@@ -51,6 +55,11 @@ NO_BRIDGE = Kind(
     code="E-GUARD-NO-SUCH-BRIDGE",
     summary="A bridge does not exist on its node",
     remedy="Correct the bridge, or declare it.",
+)
+NO_POOL = Kind(
+    code="E-GUARD-NO-SUCH-POOL",
+    summary="A pool does not exist",
+    remedy="Correct the pool, or declare it.",
 )
 CONTENT = Kind(
     code="E-PREFLIGHT-CONTENT",
@@ -140,8 +149,10 @@ def find_datastores(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     for node, datastore, who, name, field in _missing_datastores(implied, facts.cluster):
         if facts.may(f"/storage/{datastore}", *_SEEING) is False:
             continue
-        known = ", ".join(sorted(s.name for s in facts.cluster.storages if s.node == node)) or "none"
-        detail = f"{who} needs the datastore {datastore} on {node}, which has {known}."
+        names = sorted(s.name for s in facts.cluster.storages if s.node == node)
+        why = implied.declared.explain(STORAGE, datastore, node, names)
+        known = ", ".join(names) or "none"
+        detail = f"{who} needs the datastore {datastore} on {node}, which has {known}.{why}"
         yield Finding(kind=NO_STORAGE, detail=detail, label=name, field=field)
 
 
@@ -212,6 +223,35 @@ def find_bridges(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
         field = ("nics", index, "bridge")
         if facts.may(bridge_path(nic.bridge, facts.zones()), "SDN.Use", "SDN.Audit") is False:
             continue
-        known = ", ".join(sorted(node.bridges if node is not None else ())) or "none"
-        detail = f"{guest.name} plugs into {nic.bridge} on {guest.node}, which has {known}."
+        names = sorted(node.bridges if node is not None else ())
+        why = implied.declared.explain(BRIDGE, nic.bridge, guest.node, names)
+        known = ", ".join(names) or "none"
+        detail = f"{guest.name} plugs into {nic.bridge} on {guest.node}, which has {known}.{why}"
         yield Finding(kind=NO_BRIDGE, detail=detail, label=label(guest.key), field=field)
+
+
+def _missing_pools(implied: ImpliedCalls, cluster: Cluster) -> Iterator[tuple[Guest, str]]:
+    """Return guests that come into a pool which is neither listed nor declared."""
+    there = {one.identity for one in cluster.objects if one.kind == POOL}
+    there |= {pool.name for pool in implied.desired.pools}
+    for guest, changed in implied.touched_guests:
+        if guest.pool is not None and guest.pool not in there and (changed is None or "pool_id" in changed):
+            yield guest, guest.pool
+
+
+def ask_pools(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
+    """Ask, where a pool is not listed, whether the token would see it."""
+    for _, pool in _missing_pools(implied, cluster):
+        yield from rights_on(f"/pool/{pool}")
+
+
+def find_pools(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
+    """Report pools that the cluster does not have; of one that the token may not see, the rights tell."""
+    for guest, pool in _missing_pools(implied, facts.cluster):
+        if not facts.may(f"/pool/{pool}", "Pool.Audit"):
+            continue
+        names = sorted(one.identity for one in facts.cluster.objects if one.kind == POOL)
+        why = implied.declared.explain(POOL, pool, guest.node, names)
+        known = ", ".join(names) or "none"
+        detail = f"{guest.name} is to be in the pool {pool}; the cluster has {known}.{why}"
+        yield Finding(kind=NO_POOL, detail=detail, label=label(guest.key), field=("pool",))

@@ -18,6 +18,7 @@ __all__ = [
     "KINDS",
     "data_files",
     "describe",
+    "identity_in",
     "identity_of",
     "is_guest",
     "is_proxmox",
@@ -144,7 +145,11 @@ def owner_of(change: Change) -> int | None:
 
 def identity_of(change: Change) -> str:
     """Return what names an object that is no guest among all of its kind; empty where that is not known."""
-    kind, values = short_kind(change), change.after or {}
+    return identity_in(short_kind(change), change.after or {})
+
+
+def identity_in(kind: str, values: Mapping[str, Any]) -> str:
+    """Return the same from the type of a resource, without its prefix, and its values."""
     parts: tuple[Any, ...]
     if kind.startswith("firewall_"):
         return _name_firewall(kind, values)

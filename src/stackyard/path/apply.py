@@ -14,6 +14,7 @@ from stackyard.engine.changes import Action
 from stackyard.path.credentials.apply import add_counts, remove_credentials, set_credentials
 from stackyard.path.credentials.perform import require_login
 from stackyard.path.guest_progress import GuestProgress
+from stackyard.path.handover import complete_handovers
 from stackyard.path.migration import migrate_containers
 from stackyard.path.registry import record_applied, record_target
 from stackyard.path.verify import GuestUp, verify_guest
@@ -85,9 +86,8 @@ async def apply_plan(
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"), progress.reporting():
             async with keep_way_back(run, made.verdict):
                 await record_target(run, made)
-                if made.staged is not None:
-                    # The guard has agreed: what the plan was made on becomes the state.
-                    await asyncio.to_thread(run.lock.store, made.staged)
+                # The guard has agreed: what the plan was made on becomes the state.
+                await complete_handovers(run, made)
                 await remove_credentials(run, made.credentials)
                 applied = await _run_apply(run, made, watching.emit)
             applied = add_counts(applied, await set_credentials(run, made.credentials, login))

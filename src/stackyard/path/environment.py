@@ -1,7 +1,8 @@
-"""The envs of a site as targets, and what all of them share."""
+"""The envs of a site as targets."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import Desired
 from stackyard.guard.implied import Overcommit
+from stackyard.path.declared_objects import list_declared
 from stackyard.path.own_code import OwnCode
 from stackyard.path.source_locations import in_env
 from stackyard.path.ssh_login import jump_of, node_host
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site.hosts import HostConfig
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolve_by_state", "resolve_on"]
+__all__ = ["EnvironmentSource", "NoTokenError", "resolve_by_state", "resolve_on", "resolve_without_env"]
 
 
 class NoTokenError(InvalidInputError):
@@ -98,42 +100,6 @@ class EnvironmentSource:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSource:
-    """The networks and pools of `site.yaml`, which belong to no env: the target `site:shared`."""
-
-    resolver: ConfigResolver
-
-    @property
-    def kind(self) -> str:
-        """The word before the colon."""
-        return "site"
-
-    def names(self) -> Sequence[str]:
-        """Return the one target."""
-        return ("shared",)
-
-    def is_current(self) -> bool:
-        """Return whether the site is what it was when it was read."""
-        return self.resolver.site.is_current()
-
-    def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it; see `resolve_by_state`."""
-        return resolve_by_state(self.resolver, self.kind, name, host)
-
-    def resolve(self, name: str, host: str | None) -> Resolved:
-        """Return what all envs share, on a node.
-
-        Raises:
-            NodeNotChosenError: No node is named, and there is more than one.
-            NoTokenError: There is no token for it.
-            InvalidInputError: The parts do not fit; the error carries every problem.
-        """
-        node = self.resolver.any_node(host)
-        target = Target(kind=self.kind, name=name, node=node)
-        return resolve_on(self.resolver, target, self.resolver.resolve_shared(node))
-
-
 def resolve_by_state(resolver: ConfigResolver, kind: str, name: str, host: str | None) -> Resolved:
     """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
 
@@ -143,6 +109,18 @@ def resolve_by_state(resolver: ConfigResolver, kind: str, name: str, host: str |
     """
     target = Target(kind=kind, name=name, node=resolver.any_node(host))
     return resolve_on(resolver, target, Desired())
+
+
+def resolve_without_env(resolver: ConfigResolver, name: str, host: str | None) -> Resolved:
+    """Return what is around an env that is to be made: the networks and pools that all envs share.
+
+    Raises:
+        NodeNotChosenError: No node is named, and there is more than one.
+        NoTokenError: There is no token for it.
+        InvalidInputError: The parts do not fit; the error carries every problem.
+    """
+    node = resolver.any_node(host)
+    return resolve_on(resolver, Target(kind="site", name=name, node=node), resolver.resolve_shared(node))
 
 
 def resolve_on(
@@ -171,6 +149,7 @@ def resolve_on(
         jump=jump_of(resolver.site, chosen),
         source=str(resolver.site.root),
         overcommit=_overcommit(resolver),
+        declared=functools.partial(list_declared, resolver.site),
     )
 
 

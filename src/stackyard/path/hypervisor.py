@@ -1,31 +1,43 @@
-"""The files of `hypervisors/` as targets: a cluster itself, and its nodes."""
+"""The clusters and nodes of a site as targets: the files of `hypervisors/`, and what site.yaml makes there.
+
+`site:shared` is an older name: it is the hypervisor that has the networks and pools of site.yaml.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.errors import UsageError
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox.access_calls import AccessEntry
 from stackyard.desired import Desired
 from stackyard.path.credentials.rows import CredentialKind, address_of_credential, name_grant
 from stackyard.path.credentials.token_store import SiteTokens
 from stackyard.path.environment import NoTokenError, resolve_on
+from stackyard.path.former_owners import FormerOwner, Successor
+from stackyard.path.shared_objects import join_shared, shared_desired, split_shared
 from stackyard.path.target import Resolved, Target
 from stackyard.render.objects import address_of_object
+from stackyard.render.references import POOL
 from stackyard.sources.hypervisor.build import build_desired, list_entries
 from stackyard.sources.hypervisor.credentials import is_token_grant
+from stackyard.sources.site.hypervisor_owners import find_owners, find_shared_parts, list_implied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stackyard.base.errors import Location
     from stackyard.desired.values import Value
     from stackyard.path.source_locations import Locate
     from stackyard.sources.site import ConfigResolver
+    from stackyard.sources.site.load import Site
     from stackyard.sources.site.tree import LoadedFile
 
-__all__ = ["HypervisorLogin", "HypervisorSource"]
+__all__ = ["HypervisorLogin", "HypervisorSource", "SharedSource"]
+
+_KIND = "hypervisor"
+_SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +46,7 @@ class HypervisorLogin:
 
     Attributes:
         target: The target.
-        desired: What its file says.
+        desired: What its file says; nothing where it has none.
         endpoint: The address of its API.
         trust: Which server is trusted.
         store: What the site calls the token of this API.
@@ -58,12 +70,16 @@ class HypervisorSource:
     @property
     def kind(self) -> str:
         """The word before the colon."""
-        return "hypervisor"
+        return _KIND
 
     def names(self) -> Sequence[str]:
         """Return the files, also those that cannot be read."""
         site = self.resolver.site
         return sorted({*site.hypervisors, *site.broken["hypervisors"]})
+
+    def implied_names(self) -> Sequence[str]:
+        """Return the nodes without a file, which have what site.yaml makes on them."""
+        return list_implied(self.resolver.site)
 
     def is_current(self) -> bool:
         """Return whether the site is what it was when it was read."""
@@ -71,10 +87,10 @@ class HypervisorSource:
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
         """Return a target with nothing in it."""
-        node = self.resolver.any_node(host)
-        return replace(
-            resolve_on(self.resolver, self._target(name), Desired(), node=node), tokens=self._tokens()
-        )
+        # The record of a cluster has the name of its file for a node.
+        said = next((one for one in (host, name) if one in self.resolver.site.nodes), None)
+        resolved = resolve_on(self.resolver, _target(name), Desired(), node=self.resolver.any_node(said))
+        return replace(resolved, tokens=self._tokens())
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return a cluster or a node.
@@ -84,17 +100,25 @@ class HypervisorSource:
             NoTokenError: There is no token for it.
             InvalidInputError: Something is wrong with the file; the error carries every problem.
         """
-        loaded = self.resolver.hypervisor(name)
-        node = self._find_node(name, host)
+        self.require_files(f"The hypervisor '{name}'")
+        site = self.resolver.site
+        loaded = self._find_file(name)
+        desired, places = join_shared(site, shared_desired(self.resolver, name), _describe(loaded), loaded)
         try:
-            resolved = resolve_on(self.resolver, self._target(name), build_desired(loaded.model), node=node)
+            resolved = resolve_on(self.resolver, _target(name), desired, node=self._find_node(name, host))
         except NoTokenError as err:
             err.remedy = (
                 f"Log in once, to make it: stackyard apply hypervisor:{name} --login root@pam\n"
                 f"Or: {err.remedy}"
             )
             raise
-        return replace(resolved, locate=_locate_in(loaded), tokens=self._tokens())
+        return replace(
+            resolved,
+            locate=_locate_in(loaded, places),
+            former=tuple(_former_owners(site, name)),
+            successors=tuple(_successors(site, name)),
+            tokens=self._tokens(),
+        )
 
     def resolve_login(self, name: str, host: str | None) -> HypervisorLogin:
         """Return a cluster or a node for a login, whether or not there is a token for it.
@@ -103,12 +127,11 @@ class HypervisorSource:
             NodeNotChosenError: Nothing says whose API is used, and there is more than one node.
             InvalidInputError: Something is wrong with the file.
         """
-        loaded = self.resolver.hypervisor(name)
         host_config = self.resolver.resolve_host(self._find_node(name, host))
         node = self.resolver.site.nodes.get(host_config.name)
         return HypervisorLogin(
-            target=self._target(name),
-            desired=build_desired(loaded.model),
+            target=_target(name),
+            desired=_describe(self._find_file(name)),
             endpoint=host_config.api_endpoint,
             trust=proxmox.Trust(fingerprint=host_config.api_fingerprint),
             store=(None if node is None else node.model.api_token) or host_config.name,
@@ -122,9 +145,15 @@ class HypervisorSource:
                 return name
         return None
 
+    def _find_file(self, name: str) -> LoadedFile[Any] | None:
+        """Return the file of a hypervisor; None of a node without one, which has what site.yaml makes."""
+        site = self.resolver.site
+        is_node = name in site.nodes or name in site.broken["nodes"]
+        return None if is_node and name not in self.names() else self.resolver.hypervisor(name)
+
     def _find_node(self, name: str, host: str | None) -> str:
-        model = self.resolver.hypervisor(name).model
-        said = host or getattr(model, "api", None) or getattr(model, "node", None)
+        loaded = self._find_file(name)
+        said = host or (name if loaded is None else _api_node(loaded))
         return self.resolver.any_node(self.resolver.find_node(said) or said)
 
     def _tokens(self) -> SiteTokens:
@@ -132,20 +161,123 @@ class HypervisorSource:
         nodes = {name: loaded.model.api_token or name for name, loaded in site.nodes.items()}
         return SiteTokens(site.root, nodes)
 
-    def _target(self, name: str) -> Target:
-        # Whichever node answers for a cluster, it has one state.
-        return Target(kind=self.kind, name=name, node=name)
+    def require_files(self, what: str) -> None:
+        """Refuse to go on where a file cannot be read: it may be the one that has what another would get.
+
+        Raises:
+            InvalidInputError: There is one; the error carries every problem.
+        """
+        self.resolver.require(what, {("hypervisors", name) for name in self.names()})
 
 
-def _locate_in(loaded: LoadedFile[Any]) -> Locate:
-    """Return what finds the places of the objects of a file, by their addresses."""
+@dataclass(frozen=True, slots=True)
+class SharedSource:
+    """The networks and pools of `site.yaml`, which belong to no env: `site:shared`, for a hypervisor."""
+
+    resolver: ConfigResolver
+
+    @property
+    def kind(self) -> str:
+        """The word before the colon."""
+        return "site"
+
+    def names(self) -> Sequence[str]:
+        """Return the one target."""
+        return (_SHARED,)
+
+    def is_current(self) -> bool:
+        """Return whether the site is what it was when it was read."""
+        return self.resolver.site.is_current()
+
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
+        """Return the hypervisor of a node with nothing in it."""
+        del name
+        node = self.resolver.any_node(host)
+        owners = find_owners(self.resolver.site, node)
+        return HypervisorSource(self.resolver).resolve_state(owners.interfaces, node)
+
+    def resolve(self, name: str, host: str | None) -> Resolved:
+        """Return the hypervisor that has what all envs share on a node.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            NoTokenError: There is no token for it.
+            UsageError: Two hypervisors have it.
+            InvalidInputError: The parts do not fit; the error carries every problem.
+        """
+        del name
+        source = HypervisorSource(self.resolver)
+        source.require_files("What all envs share")
+        node = self.resolver.any_node(host)
+        shared = split_shared(self.resolver.resolve_shared(node))
+        owners = find_owners(self.resolver.site, node)
+        has_interfaces, has_more = not shared.interfaces.is_empty, not shared.cluster_wide.is_empty
+        if has_interfaces and has_more and owners.interfaces != owners.cluster_wide:
+            raise UsageError(
+                f"What site.yaml makes on {node} belongs to two hypervisors: its bridges and VLANs to "
+                f"`{_KIND}:{owners.interfaces}`, its pools and SDN to `{_KIND}:{owners.cluster_wide}`. Name "
+                f"one after the other in place of `{self.kind}:{_SHARED}`."
+            )
+        chosen = owners.cluster_wide if has_more and not has_interfaces else owners.interfaces
+        return source.resolve(chosen, host if chosen in self.resolver.site.hypervisors else None)
+
+
+def _api_node(loaded: LoadedFile[Any]) -> str | None:
+    """Return the node whose API is used, where the file says it."""
+    found: str | None = getattr(loaded.model, "api", None) or getattr(loaded.model, "node", None)
+    return found
+
+
+def _describe(loaded: LoadedFile[Any] | None) -> Desired:
+    return Desired() if loaded is None else build_desired(loaded.model)
+
+
+def _target(name: str) -> Target:
+    # Whichever node answers for a cluster, it has one state.
+    return Target(kind=_KIND, name=name, node=name)
+
+
+def _former_owners(site: Site, name: str) -> Iterator[FormerOwner]:
+    """Return the states that may have objects of a hypervisor: those of older names for its part."""
+    clusters = {one for one, file in site.hypervisors.items() if not hasattr(file.model, "node")}
+    for part in find_shared_parts(site, name):
+        shared = Target(kind="site", name=_SHARED, node=part.node)
+        yield FormerOwner(owner=shared, interfaces=part.interfaces, cluster_wide=part.cluster_wide)
+        # Before there was a file for the one or the other, the node had all of it.
+        for other in sorted({part.node, find_owners(site, part.node).interfaces} - {name}):
+            yield FormerOwner(
+                owner=_target(other),
+                interfaces=part.interfaces,
+                cluster_wide=part.cluster_wide and other not in clusters,
+            )
+
+
+def _successors(site: Site, name: str) -> Iterator[Successor]:
+    """Return who has what the state of a hypervisor may still have from before there were more files."""
+    loaded = site.hypervisors.get(name)
+    is_of_node = loaded is not None and hasattr(loaded.model, "node")
+    parts = find_shared_parts(site, name)
+    if not is_of_node and not any(part.interfaces for part in parts) and name in site.nodes:
+        yield Successor(target=str(_target(find_owners(site, name).interfaces)), interfaces=True)
+    if (loaded is None or is_of_node) and not any(part.cluster_wide for part in parts):
+        nodes = [part.node for part in parts] or [node for node in site.nodes if node == name]
+        others = sorted({find_owners(site, node).cluster_wide for node in nodes})
+        yield from (Successor(target=str(_target(other)), interfaces=False) for other in others)
+
+
+def _locate_in(loaded: LoadedFile[Any] | None, shared: Mapping[str, Location]) -> Locate:
+    """Return what finds the places of objects by their addresses: in a file, or in site.yaml."""
     paths: dict[str, tuple[str | int, ...]] = {}
 
     def locate(key: str, field: Sequence[str | int] = ()) -> Location | None:
-        if not paths:
+        if not paths and loaded is not None:
             paths.update((address_of_object(one.key), one.path) for one in list_entries(loaded.model))
             paths.update(_list_credential_places(loaded.model))
-        return loaded.places.place((*paths[key], *field)) if key in paths else None
+        if key in paths and loaded is not None:
+            return loaded.places.place((*paths[key], *field))
+        # Pools of a site go by their names.
+        pool = key.removeprefix("pool/")
+        return shared.get(key) or shared.get(f"{POOL}.{pool}")
 
     return locate
 

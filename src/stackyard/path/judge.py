@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING
 from stackyard.desired import Desired
 from stackyard.engine import tofu
 from stackyard.guard import Verdict, inspect, inspect_facts
-from stackyard.guard.checks import list_follow_ups, list_reads
+from stackyard.guard.checks import NAMES, UNKNOWN, find_refusals, list_follow_ups, list_reads
 from stackyard.guard.hypervisor.management import STATUS
-from stackyard.guard.implied import derive_implied_calls
+from stackyard.guard.implied import ImpliedCalls, derive_implied_calls
 from stackyard.path.bpg_login import find_unlike_logins
 from stackyard.path.guard_facts import caller_of, read_facts
 from stackyard.path.own_address import find_operator
 from stackyard.path.source_locations import by_label
+from stackyard.render.references import address_of
 from stackyard.render.userdata import with_data_files
 
 if TYPE_CHECKING:
     from stackyard.engine.changes import Changes
     from stackyard.guard.facts import Facts
-    from stackyard.guard.implied import ImpliedCalls
-    from stackyard.path.plan import PlanInput, PlanRequest
+    from stackyard.path.plan import PlanRequest
+    from stackyard.path.plan_input import PlanInput
     from stackyard.path.run import Run
 
-__all__ = ["judge"]
+__all__ = ["find_missing", "judge"]
 
 
 async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: PlanInput) -> Verdict:
@@ -50,6 +51,7 @@ async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: Pl
     whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
     named = with_data_files(whole, run.resolved.target.state_name)
     implied = derive_implied_calls(named, changes, run.resolved.overcommit)
+    implied = dataclasses.replace(implied, declared=run.resolved.declared())
     facts = await _read(run, implied, scene)
     verdict = verdict.join(inspect_facts(implied, facts, allowances))
     if run.served is None:
@@ -57,6 +59,26 @@ async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: Pl
         unlike = tuple(find_unlike_logins(implied, run.resolved.ssh))
         verdict = verdict.join(Verdict(refused=(), warnings=unlike))
     return verdict.locate(by_label(run.resolved.locate, desired))
+
+
+async def find_missing(run: Run, scene: PlanInput) -> Verdict:
+    """Return what guests and objects use by name, and neither the cluster has nor the target makes.
+
+    Args:
+        run: The target.
+        scene: What is known of the cluster.
+
+    Raises:
+        ProxmoxError: The cluster does not answer.
+    """
+    desired = with_data_files(scene.settled.desired, run.resolved.target.state_name)
+    new = frozenset(guest.key for guest in desired.guests if address_of(guest) not in scene.known.instances)
+    implied = ImpliedCalls(desired=desired, created=new, declared=run.resolved.declared())
+    reads = list_reads(implied, scene.cluster, NAMES)
+    facts = await read_facts(run.client, scene.cluster, reads, caller=caller_of(run.resolved.connection))
+    found = (one for one in find_refusals(implied, facts, NAMES) if one.kind is not UNKNOWN)
+    verdict = Verdict(refused=tuple(found))
+    return verdict.locate(by_label(run.resolved.locate, scene.settled.desired))
 
 
 async def _read(run: Run, implied: ImpliedCalls, scene: PlanInput) -> Facts:

@@ -13,19 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json_pairs
 from stackyard.base.documents.limits import LARGE
+from stackyard.path.named_objects import find_same
 from stackyard.render.legacy_names import find_renamed
 from stackyard.state import StateDeletedError
 from stackyard.state.guests import guests_of, is_guest_type
 from stackyard.state.inside import EncryptedStateError, address_in, read_view
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from stackyard.desired import Desired
     from stackyard.state import StateService
     from stackyard.state.inside import Instance
 
-__all__ = ["KnownState", "StateEdit", "forget_instances", "known_state_of", "read_known_state"]
+__all__ = [
+    "KnownState",
+    "StateEdit",
+    "forget_instances",
+    "has_resources",
+    "join_rows",
+    "known_state_of",
+    "read_known_state",
+]
 
 # A whole number with as many fits into 64 bits.
 _SURE_DIGITS = 18
@@ -59,11 +68,13 @@ class KnownState:
         instances: Every managed resource by its address; replaced ones that still have to go are left out.
         renamed: Addresses that an earlier version wrote, with the present ones, by which `instances` goes.
         is_readable: Whether it could be looked into: an engine may have encrypted it.
+        is_joined: Whether it is more than what is stored: with objects of other states that are taken over.
     """
 
     instances: Mapping[str, Instance] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_readable: bool = True
+    is_joined: bool = False
     _data: bytes = field(default=b"", repr=False)
 
     @property
@@ -85,7 +96,8 @@ class KnownState:
 
     def edit(self, edit: StateEdit) -> bytes | None:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
-        if (edit.is_empty and not self.renamed) or not self._data:
+        is_same = edit.is_empty and not self.renamed and not self.is_joined
+        if is_same or not self._data:
             return None
         return _edit_rows(self._data, _Editor(edit, self.renamed))
 
@@ -95,11 +107,32 @@ def forget_instances(data: bytes, addresses: frozenset[str]) -> bytes:
     return _edit_rows(data, _Editor(StateEdit(forget=addresses), {}), indent=2) + b"\n"
 
 
+def join_rows(
+    data: bytes | None,
+    others: Sequence[bytes],
+    wanted: Callable[[bytes, Mapping[str, Any]], bool],
+    *,
+    lineage: str,
+) -> bytes:
+    """Return a state with rows of others, as the same version.
+
+    Args:
+        data: The state; None where there is none yet.
+        others: The other states.
+        wanted: Whether a row of one of them is taken.
+        lineage: What a new state is called among all of its name.
+    """
+    numbers = _ExactNumbers()
+    rows = [row for other in others for row in numbers.read(other)["resources"] if wanted(other, row)]
+    document = numbers.read(others[0] if data is None else data)
+    if data is None:
+        document = {**document, "serial": 0, "lineage": lineage, "outputs": {}, "resources": []}
+    return numbers.write({**document, "resources": [*document["resources"], *rows]})
+
+
 def _edit_rows(data: bytes, editor: _Editor, *, indent: int | None = None) -> bytes:
     numbers = _ExactNumbers()
-    document: dict[str, Any] = parse_json_pairs(
-        data.decode(), limits=LARGE, parse_number=(numbers.parse_integer, numbers.keep)
-    )
+    document = numbers.read(data)
     rows = [row for row in map(editor.row, document["resources"]) if row["instances"]]
     return numbers.write({**document, "serial": document["serial"] + 1, "resources": rows}, indent=indent)
 
@@ -116,6 +149,12 @@ class _ExactNumbers:
 
     def parse_integer(self, text: str) -> int | str:
         return int(text) if len(text) <= _SURE_DIGITS else self.keep(text)
+
+    def read(self, data: bytes) -> dict[str, Any]:
+        document: dict[str, Any] = parse_json_pairs(
+            data.decode(), limits=LARGE, parse_number=(self.parse_integer, self.keep)
+        )
+        return document
 
     def write(self, document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
         separators = (",", ":") if indent is None else (",", ": ")
@@ -197,12 +236,15 @@ def read_known_state(states: StateService, name: str, desired: Desired | None = 
     return known_state_of(None if content is None else content.body.data, desired)
 
 
-def known_state_of(data: bytes | None, desired: Desired | None = None) -> KnownState:
+def known_state_of(
+    data: bytes | None, desired: Desired | None = None, *, is_joined: bool = False
+) -> KnownState:
     """Return what a state has.
 
     Args:
         data: The state as the engine wrote it; None where there is none yet.
         desired: The model of the target, as for `read_known_state`.
+        is_joined: Whether it is more than what is stored.
     """
     if data is None:
         return KnownState()
@@ -210,10 +252,12 @@ def known_state_of(data: bytes | None, desired: Desired | None = None) -> KnownS
         view = read_view(data)
     except EncryptedStateError:
         return KnownState(is_readable=False)
+    managed = [one for one in view.instances.values() if one.mode == "managed" and not one.is_deposed]
     renamed = {} if desired is None else find_renamed(desired, view.instances.keys())
-    managed = (one for one in view.instances.values() if one.mode == "managed" and not one.is_deposed)
+    if desired is not None:
+        renamed |= find_same(desired, {one.address: one for one in managed if one.address not in renamed})
     present = (
         replace(one, address=renamed[one.address]) if one.address in renamed else one for one in managed
     )
     instances = {one.address: one for one in present}
-    return KnownState(instances=instances, renamed=renamed, _data=data)
+    return KnownState(instances=instances, renamed=renamed, is_joined=is_joined, _data=data)

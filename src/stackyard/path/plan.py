@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import tempfile
@@ -16,26 +15,14 @@ from stackyard.engine import tofu
 from stackyard.engine.changes import Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
-from stackyard.guard import Allowances, Permit
-from stackyard.guard.destruction import ALLOW_DESTROY, FILES
-from stackyard.guard.subjects import name_in, short_type
+from stackyard.guard import Allowances
 from stackyard.path.adjustments import adjustments
-from stackyard.path.cluster_objects import with_objects
-from stackyard.path.credentials.look import find_imports, look_at_credentials
 from stackyard.path.credentials.rows import CredentialPlan
-from stackyard.path.first_boot_data import data_notes, keep_images
-from stackyard.path.judge import judge
-from stackyard.path.known_state import read_known_state
-from stackyard.path.owners import read_owners
+from stackyard.path.judge import find_missing, judge
+from stackyard.path.plan_input import look
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
 from stackyard.path.recreated import list_created_anyway, list_replaced
-from stackyard.path.settle import ModelContext, settle
-from stackyard.path.shared_files import Files, look_at_files
-from stackyard.path.survey import survey
-from stackyard.path.unfinished import find_unfinished
-from stackyard.path.visibility import require_visible
 from stackyard.sources.site.own_code.find import GUESTS_OUTPUT
-from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -43,12 +30,12 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired
     from stackyard.engine.tofu import PlanMode
     from stackyard.guard import Cluster, Owners, Verdict
-    from stackyard.path.known_state import KnownState
+    from stackyard.path.handover import Handover
     from stackyard.path.migration import GuestMove
+    from stackyard.path.plan_input import PlanInput
     from stackyard.path.run import Run
-    from stackyard.path.settle import SettledModel
 
-__all__ = ["Plan", "PlanInput", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
+__all__ = ["Plan", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +52,7 @@ class PlanRequest:
         targets: Addresses to plan for, with what they need; everything when empty.
         recreate: Names of guests to destroy and create again.
         has_login: Whether somebody logged in, who sets passwords.
+        are_names_first: Whether there is no plan where guests use something that the cluster does not have.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -75,6 +63,7 @@ class PlanRequest:
     targets: tuple[str, ...] = ()
     recreate: frozenset[str] = frozenset()
     has_login: bool = False
+    are_names_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +81,8 @@ class Plan:
         staged: The state that it was created on, where that is stored first.
         migrations: What is moved once it is applied.
         credentials: What is done beside the engine.
+        handovers: What leaves other states, because it belongs to the target.
+        is_planned: Whether an engine planned at all; else the verdict says why not.
     """
 
     path: Path
@@ -104,12 +95,14 @@ class Plan:
     staged: bytes | None = None
     migrations: tuple[GuestMove, ...] = ()
     credentials: CredentialPlan = field(default_factory=CredentialPlan)
+    handovers: tuple[Handover, ...] = ()
+    is_planned: bool = True
 
     @property
     def is_nothing(self) -> bool:
         """Whether there is nothing to apply."""
         is_empty = self.changes.is_empty and self.credentials.is_nothing
-        return is_empty and self.staged is None and not self.migrations
+        return is_empty and self.staged is None and not self.migrations and not self.handovers
 
     @property
     def shown(self) -> Changes:
@@ -145,14 +138,17 @@ async def make_plan(run: Run, plan_request: PlanRequest | None = None) -> AsyncI
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         # Asked first: a wrong token or an unknown node is one clear error here, and many from the engine.
-        scene = await _look(run, wanted)
+        scene = await look(run, wanted)
+        if wanted.are_names_first and (missing := await find_missing(run, scene)).refused:
+            yield _leave_unplanned(run, wanted, scene, path, missing)
+            return
         run.lock.staged = scene.staged
         try:
             made = await _make(run, wanted, scene, path, scene.blocks)
             created = list_created_anyway(made.changes, made.verdict, wanted.recreate)
             if created:
                 # What is created in any case is created from what the input says.
-                scene = await _look(run, wanted, created)
+                scene = await look(run, wanted, created)
                 made = await _make(run, wanted, scene, path, scene.blocks)
             blocks = adjustments(
                 made.verdict, scene.blocks, accept_renames=wanted.accept_renames, adopt=wanted.adopt
@@ -181,7 +177,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
         path = Path(folder) / "plan"
         path.touch(mode=0o600)
         path.write_bytes(saved.plan)
-        scene = await _look(run, plan_request)
+        scene = await look(run, plan_request)
         if (scene.staged, scene.settled.migrations) != (saved.staged, saved.migrations):
             raise PlanMovedError(
                 "Since the plan was made, a guest was moved or a file came into use elsewhere; or the "
@@ -205,103 +201,8 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
             staged=saved.staged,
             migrations=saved.migrations,
             credentials=scene.credentials,
+            handovers=scene.handovers,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanInput:
-    """What is known before an engine plans.
-
-    Attributes:
-        cluster: What the cluster has.
-        owners: What other states have there.
-        settled: The model, fitted to the guests that exist.
-        staged: The state to plan with, where it is not the stored one.
-        unfinished: The ids of guests that a killed run of ours was creating.
-        blocks: What every plan of the target does besides: files under another name.
-        credentials: What is done beside the engine.
-    """
-
-    cluster: Cluster
-    owners: Owners
-    settled: SettledModel
-    staged: bytes | None
-    unfinished: frozenset[int]
-    blocks: Mapping[str, Any]
-    credentials: CredentialPlan
-
-
-async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> PlanInput:
-    """Look at everything that a plan depends on.
-
-    Args:
-        run: The target.
-        plan_request: What the user asks for.
-        created: Names of guests that will be created, whatever they were created from before.
-    """
-    nodes = {guest.node for guest in run.resolved.desired.guests}
-    with events.step(run.emit, "survey", "Looking at the cluster"):
-        known = await asyncio.to_thread(
-            read_known_state, run.states, run.resolved.target.state_name, run.resolved.desired
-        )
-        cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids), known)
-        await require_visible(run.client, known, cluster)
-        # Read once: both the guests and the files of others come from it.
-        managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)
-        owners = await read_owners(run, cluster, managed)
-        unfinished = await find_unfinished(run, cluster, owners)
-        record = await asyncio.to_thread(run.states.targets.read, run.resolved.target.state_name)
-        before = Files(known=known, cluster=cluster, record=record, managed=managed)
-        files = await look_at_files(run, before, mode=plan_request.mode)
-        credentials = await look_at_credentials(run, plan_request, record)
-        imports = await find_imports(run, record, known)
-    around = ModelContext(
-        known=known,
-        cluster=cluster,
-        managed=owners.vm_ids,
-        unfinished={entry.subject.name: entry.vm_id for entry in unfinished if entry.subject.name},
-        permits=plan_request.allowances.permits,
-    )
-    settled = settle(files.desired, around)
-    exists = {guest.vm_id for guest in cluster.guests}
-    desired, notes = keep_images(settled.desired, known, exists, plan_request.recreate | created)
-    notes = (*notes, *data_notes(desired, known, cluster, record))
-    # A plan for some targets deletes no file of the others.
-    forget = frozenset() if plan_request.targets else files.forget
-    edit = dataclasses.replace(settled.edit, complete=_to_complete(known, plan_request), forget=forget)
-    settled = dataclasses.replace(
-        settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
-    )
-    blocks = {"moved": [{"from": a, "to": b} for a, b in files.moves], "import": imports}
-    return PlanInput(
-        cluster=cluster,
-        owners=owners,
-        settled=settled,
-        staged=known.edit(edit),
-        unfinished=frozenset(entry.vm_id for entry in unfinished),
-        blocks={name: entries for name, entries in blocks.items() if entries},
-        credentials=credentials,
-    )
-
-
-def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]:
-    """Return what is there but whose creation failed, unless the user lets it go; files are written again."""
-    if plan_request.mode is not tofu.PlanMode.NORMAL:
-        return frozenset()
-    found = set()
-    for address in known.list_tainted():
-        instance = known.instances[address]
-        kind = short_type(instance.type)
-        if kind == instance.type:
-            # An object of another system: whether it is whole, only its own provider can tell.
-            continue
-        name = name_in(kind, instance.attributes) or address.rpartition(".")[2]
-        if (
-            kind not in FILES
-            and Permit(option=ALLOW_DESTROY, name=name) not in plan_request.allowances.permits
-        ):
-            found.add(address)
-    return frozenset(found)
 
 
 async def _make(
@@ -311,12 +212,7 @@ async def _make(
     path: Path,
     blocks: Mapping[str, Any] | None = None,
 ) -> Plan:
-    options = tofu.PlanOptions(
-        mode=plan_request.mode,
-        targets=plan_request.targets,
-        replace=list_replaced(scene.settled.desired, plan_request.recreate),
-        parallelism=run.settings.parallelism,
-    )
+    options = _choose_options(run, plan_request, scene)
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
         run.configure(scene.settled.desired, blocks or {})
         if run.served is not None:
@@ -338,6 +234,33 @@ async def _make(
         staged=scene.staged,
         migrations=scene.settled.migrations,
         credentials=scene.credentials,
+        handovers=scene.handovers,
+    )
+
+
+def _choose_options(run: Run, plan_request: PlanRequest, scene: PlanInput) -> tofu.PlanOptions:
+    return tofu.PlanOptions(
+        mode=plan_request.mode,
+        targets=plan_request.targets,
+        replace=list_replaced(scene.settled.desired, plan_request.recreate),
+        parallelism=run.settings.parallelism,
+    )
+
+
+def _leave_unplanned(
+    run: Run, plan_request: PlanRequest, scene: PlanInput, path: Path, verdict: Verdict
+) -> Plan:
+    """Return what there is to say of a target that no engine was asked about."""
+    return Plan(
+        path=path,
+        changes=Changes(planned=()),
+        verdict=verdict,
+        binding=make_binding(run, plan_request.mode),
+        cluster=scene.cluster,
+        owners=scene.owners,
+        desired=scene.settled.desired,
+        handovers=scene.handovers,
+        is_planned=False,
     )
 
 

@@ -8,21 +8,31 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from stackyard.base.errors import UsageError
 from stackyard.base.names import escape_part
 from stackyard.base.suggestions import did_you_mean
+from stackyard.guard.declared import Declared
 from stackyard.guard.implied import Overcommit
 from stackyard.path.own_code import OwnCode
 from stackyard.path.source_locations import nowhere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stackyard.base.redaction import Redactor
     from stackyard.clients.proxmox import Connection
     from stackyard.clients.ssh.host import Host
     from stackyard.desired import Desired, Secrets
     from stackyard.path.credentials.token_store import TokenStore
+    from stackyard.path.former_owners import FormerOwner, Successor
     from stackyard.path.source_locations import Locate
 
-__all__ = ["NeedsCleanWorktree", "Resolved", "Source", "SshAccess", "Target", "find_target"]
+__all__ = [
+    "HasImpliedNames",
+    "NeedsCleanWorktree",
+    "Resolved",
+    "Source",
+    "SshAccess",
+    "Target",
+    "find_target",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +102,11 @@ class Resolved:
     code: OwnCode = field(default_factory=OwnCode)
     # Where tokens that are made for the target are kept, where it can have any.
     tokens: TokenStore | None = None
+    # Targets that had objects of this one before, and targets that have what this one had.
+    former: tuple[FormerOwner, ...] = ()
+    successors: tuple[Successor, ...] = ()
+    # What the layers below declare; found out when somebody asks.
+    declared: Callable[[], Declared] = field(default=Declared, repr=False, compare=False)
     # Where a guest, or a field of it, is written in the input.
     locate: Locate = field(default=nowhere, repr=False, compare=False)
 
@@ -142,6 +157,15 @@ class NeedsCleanWorktree(Protocol):
         ...
 
 
+@runtime_checkable
+class HasImpliedNames(Protocol):
+    """A source with targets that have no file, and are found by their kind and name alone."""
+
+    def implied_names(self) -> Sequence[str]:
+        """Return their names."""
+        ...
+
+
 def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
     """Find the source that a target names: `KIND:NAME`, or a name alone where it is the only one.
 
@@ -169,7 +193,8 @@ def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
 
 
 def _require_name(source: Source, name: str) -> None:
-    if name not in source.names():
+    implied = source.implied_names() if isinstance(source, HasImpliedNames) else ()
+    if name not in source.names() and name not in implied:
         raise UsageError(f"There is no {source.kind} `{name}`.{_offer((source,), name)}")
 
 

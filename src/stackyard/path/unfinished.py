@@ -45,7 +45,7 @@ async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple
         return ()
     journal, own = run.served.journal, run.resolved.target.state_name
     known = {guest.vm_id for guest in await asyncio.to_thread(guests_of_state, run.states, own)}
-    managed = await asyncio.to_thread(read_managed, run.states, but=own)
+    managed = await asyncio.to_thread(read_managed, run.states, but=(own,))
     others = {vm_id for held in managed.holdings.values() for vm_id in list_indexed_vm_ids(held)}
     gone: list[str] = []
     for entry in journal.entries:

@@ -113,8 +113,10 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
         **network_resources(desired),
         **ha_resources(desired),
         **protection_resources(desired),
-        **object_resources(desired.objects),
     }
+    for kind, objects in object_resources(desired.objects).items():
+        # Networks and pools of a site are beside those of the files of its clusters and nodes.
+        resources[kind] = {**resources.get(kind, {}), **objects}
     return {kind: found for kind, found in resources.items() if found}
 
 

@@ -20,8 +20,10 @@ from stackyard.render.terms import Expression, Json, expression, present
 if TYPE_CHECKING:
     from stackyard.desired import Bridge, Desired, Subnet, Vlan, Vnet, Zone
 
-__all__ = ["APPLIER", "FINALIZER", "make_appliers", "network_resources"]
+__all__ = ["APPLIER", "FINALIZER", "SDN", "network_resources"]
 
+# How the types of all parts of the SDN begin.
+SDN = "proxmox_sdn_"
 APPLIER = "proxmox_sdn_applier"
 FINALIZER = f"{APPLIER}.removal"
 
@@ -46,11 +48,16 @@ def _bridge(bridge: Bridge) -> dict[str, Json]:
 
 def _vlan(vlan: Vlan, desired: Desired) -> dict[str, Json]:
     parent = vlan.interface or vlan.name.partition(".")[0]
-    below = (
+    below = [
         f"{BRIDGE}.{interface_label(bridge)}"
         for bridge in desired.bridges
         if (bridge.node, bridge.name) == (vlan.node, parent)
-    )
+    ]
+    below += [
+        address(one.key.type, one.key.name)
+        for one in desired.objects
+        if (one.attributes.get("node_name"), one.attributes.get("name")) == (vlan.node, parent)
+    ]
     return present(
         {**_interface(vlan), "interface": vlan.interface, "vlan": vlan.tag, "depends_on": tuple(below)}
     )
@@ -111,11 +118,16 @@ def _zone_of(vnet: Vnet, desired: Desired) -> str | Expression:
     for zone in desired.zones:
         if zone.name == vnet.zone:
             return expression(f"{address(zone_type(zone), zone.name)}.id")
+    for one in desired.objects:
+        if one.key.type.startswith(f"{SDN}zone_") and one.key.name == vnet.zone:
+            return expression(f"{address(one.key.type, one.key.name)}.id")
     return vnet.zone
 
 
 def _subnet(subnet: Subnet, desired: Desired) -> dict[str, Json]:
-    is_ours = any(vnet.name == subnet.vnet for vnet in desired.vnets)
+    is_ours = any(vnet.name == subnet.vnet for vnet in desired.vnets) or any(
+        (one.key.type, one.key.name) == (VNET, subnet.vnet) for one in desired.objects
+    )
     span = subnet.dhcp_range
     return present(
         {
@@ -132,17 +144,13 @@ def _subnet(subnet: Subnet, desired: Desired) -> dict[str, Json]:
 
 
 def _appliers(desired: Desired) -> dict[str, Json]:
-    return make_appliers(
-        [
-            *(address(zone_type(zone), zone.name) for zone in desired.zones),
-            *(address(VNET, vnet.name) for vnet in desired.vnets),
-            *(f"{SUBNET}.{subnet_label(subnet)}" for subnet in desired.subnets),
-        ]
-    )
-
-
-def make_appliers(parts: list[str]) -> dict[str, Json]:
     """Return what makes changes of the SDN take effect: one after all changes, one after all removals."""
+    parts = [
+        *(address(zone_type(zone), zone.name) for zone in desired.zones),
+        *(address(VNET, vnet.name) for vnet in desired.vnets),
+        *(f"{SUBNET}.{subnet_label(subnet)}" for subnet in desired.subnets),
+        *(address(one.key.type, one.key.name) for one in desired.objects if one.key.type.startswith(SDN)),
+    ]
     if not parts:
         return {}
     return {

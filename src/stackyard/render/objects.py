@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.desired import Secret
 from stackyard.render.names import address
 from stackyard.render.names import label as label_of
-from stackyard.render.networks import APPLIER, FINALIZER, make_appliers
+from stackyard.render.networks import FINALIZER, SDN
 from stackyard.render.terms import Json, literal, template
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["address_of_object", "object_resources"]
 
-_SDN = "proxmox_sdn_"
-
 
 def address_of_object(key: ObjectKey) -> str:
     """Return the address of an object."""
@@ -26,14 +24,12 @@ def address_of_object(key: ObjectKey) -> str:
 
 
 def object_resources(objects: Iterable[ClusterObject]) -> dict[str, dict[str, Json]]:
-    """Return the resources by type and label."""
+    """Return the resources by type and label; what applies changes of the SDN comes with its networks."""
     resources: dict[str, dict[str, Json]] = {}
-    pending = []
     for one in objects:
         after = [address_of_object(key) for key in one.after]
-        if one.key.type.startswith(_SDN):
+        if one.key.type.startswith(SDN):
             # What is written is pending until it is applied, and so is a removal.
-            pending.append(address_of_object(one.key))
             after.append(FINALIZER)
         resource = {
             **{name: _term(value) for name, value in one.attributes.items() if value is not None},
@@ -42,8 +38,7 @@ def object_resources(objects: Iterable[ClusterObject]) -> dict[str, dict[str, Js
         if after:
             resource["depends_on"] = after
         resources.setdefault(one.key.type, {})[label_of(one.key.name)] = resource
-    appliers = make_appliers(pending)
-    return {**resources, **({APPLIER: appliers} if appliers else {})}
+    return resources
 
 
 def _term(value: Any) -> Json:

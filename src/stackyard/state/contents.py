@@ -52,6 +52,7 @@ class _Write:
     actor: Actor
     incoming: write_rules.IncomingWrite
     packed: bytes
+    note: str
     # Chosen once, so that a write that is decided again uses the same objects.
     body_name: str
     quarantine_name: str
@@ -88,7 +89,14 @@ class Contents:
         raise StoreDamagedError(f"{name} changes faster than it can be read.")
 
     def write(
-        self, name: str, data: bytes, actor: Actor, *, lock_id: str = "", md5: str | None = None
+        self,
+        name: str,
+        data: bytes,
+        actor: Actor,
+        *,
+        lock_id: str = "",
+        md5: str | None = None,
+        note: str = "",
     ) -> Version:
         """Store a new content, and return its version; the same content again is the same version.
 
@@ -100,6 +108,7 @@ class Contents:
             actor: Who writes.
             lock_id: The lock that it writes under; empty without one.
             md5: The checksum that came with it, in base64.
+            note: Why it is written, for the history.
 
         Raises:
             BodyRefusedError: It is no state, or not what its checksum says.
@@ -120,6 +129,7 @@ class Contents:
             actor=actor,
             incoming=incoming,
             packed=bodies.pack(data),
+            note=note,
             body_name=bodies.make_body_name(sha256),
             quarantine_name=f"{int(self._core.clock() * 1_000_000):017d}-{uuid.uuid4().hex[:8]}",
         )
@@ -219,7 +229,7 @@ def _accept(edit: Edit, write: _Write, core: Core) -> Version:
         size=incoming.size,
         body=write.body_name,
         lock_id=incoming.lock_id,
-        note=_note(grant, incoming),
+        note=write.note or _note(grant, incoming),
     )
     add_version(edit, new, write.actor, AuditAction.WRITTEN)
     if not incoming.document.is_encrypted:

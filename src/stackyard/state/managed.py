@@ -31,8 +31,8 @@ class ManagedResources:
     unreadable: tuple[str, ...] = ()
 
 
-def read_managed(states: StateService, *, but: str = "") -> ManagedResources:
-    """Return what all states have, one of them left out on request.
+def read_managed(states: StateService, *, but: tuple[str, ...] = ()) -> ManagedResources:
+    """Return what all states have, some of them left out on request.
 
     Raises:
         StoreError: The store cannot say.
@@ -40,7 +40,7 @@ def read_managed(states: StateService, *, but: str = "") -> ManagedResources:
     found: dict[str, tuple[Holding, ...]] = {}
     unreadable = []
     for head in states.heads():
-        if head.name == but or head.tombstone is not None or head.current is None:
+        if head.name in but or head.tombstone is not None or head.current is None:
             continue
         held = _holdings(states, head)
         if held is None:

@@ -49,6 +49,7 @@ class RunLock:
         lock_id: The lock that the run holds.
         has_waited: Whether someone else held the state first.
         staged: What the engines of the run read in place of the stored content, until it is stored.
+        lease: What proves the run alive.
     """
 
     service: StateService = field(repr=False)
@@ -58,6 +59,8 @@ class RunLock:
     lock_id: str
     has_waited: bool = False
     staged: bytes | None = field(default=None, repr=False)
+    lease: str = field(default="", repr=False)
+    _on_wait: Callable[[str, StateLockedError], None] = field(default=lambda _name, _err: None, repr=False)
     _engine_id: str = ""
 
     def admits(self, name: str, principal: str) -> bool:
@@ -79,16 +82,32 @@ class RunLock:
         """Return the lock that the write of an engine is made under."""
         return self.lock_id if engine_id and engine_id == self._engine_id else engine_id
 
-    def store(self, content: bytes) -> Version:
+    def store(self, content: bytes, *, note: str = "") -> Version:
         """Store a content under this lock; from then on engines read what is stored.
+
+        Args:
+            content: The content.
+            note: Why it is written, for the history.
 
         Raises:
             NotHolderError: The lock was broken.
             StoreError: It cannot be stored.
         """
-        version = self.service.contents.write(self.name, content, self.actor, lock_id=self.lock_id)
+        version = self.service.contents.write(self.name, content, self.actor, lock_id=self.lock_id, note=note)
         self.staged = None
         return version
+
+    def hold_another(self, name: str, *, wait_s: float) -> contextlib.AbstractAsyncContextManager[RunLock]:
+        """Hold the lock of another state too, for the length of a block; engines have no part in it.
+
+        Raises:
+            StateLockedError: Someone else holds it for longer than that, or it is frozen.
+            StateRefusedError: It was deleted, or is not registered.
+            StoreError: The store cannot be used.
+        """
+        return hold_state(
+            self.service, name, self.actor, lease=self.lease, wait_s=wait_s, on_wait=self._on_wait
+        )
 
 
 @contextlib.asynccontextmanager
@@ -128,6 +147,8 @@ async def hold_state(
         principal=actor.principal,
         lock_id=lock_id,
         has_waited=has_waited,
+        lease=lease,
+        _on_wait=on_wait,
     )
     try:
         yield held

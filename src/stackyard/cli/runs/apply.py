@@ -14,6 +14,7 @@ from stackyard.cli.result import Result
 from stackyard.cli.runs.plan import make_plan_request, plan_document, plan_result
 from stackyard.cli.runs.target import ChosenTarget
 from stackyard.cli.views.changes import show_verdict
+from stackyard.cli.views.handovers import show_handovers
 from stackyard.cli.views.planned_changes import list_destroyed, show_changes
 from stackyard.path.apply import ApplyOutcome, apply_plan, verify_guests
 from stackyard.path.credentials.perform import require_login
@@ -85,6 +86,8 @@ async def require_yes(session: Session, run: Run | StackRun, made: Plan | StackP
         return
 
     def show(writer: TextWriter) -> None:
+        if isinstance(made, Plan):
+            show_handovers(writer, made.handovers)
         show_changes(writer, made.shown, run.workdir.redactor)
         # What is permitted is what the question names.
         show_verdict(writer, replace(made.verdict, permitted=()))
@@ -219,6 +222,7 @@ def _guests_document(outcome: ApplyOutcome, inventory: PublishedInventory | None
 def _show(
     writer: TextWriter, made: Plan, outcome: ApplyOutcome, inventory: PublishedInventory | None
 ) -> None:
+    show_handovers(writer, made.handovers)
     show_verdict(writer, made.verdict)
     applied = outcome.applied
     writer.line(

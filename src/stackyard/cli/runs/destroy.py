@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.errors import UsageError
 from stackyard.cli.runs.apply import nothing_result, outcome_result, require_yes
 from stackyard.cli.runs.plan import plan_result
 from stackyard.cli.runs.target import ChosenTarget, allowances
+from stackyard.desired import Credentials
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.apply import apply_plan
 from stackyard.path.plan import PlanRequest, make_plan
@@ -21,10 +23,10 @@ __all__ = ["run_destroy"]
 async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
     """Destroy what the target that the options name has."""
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
+    chosen = ChosenTarget(session, values, by_state=True)
+    _require_named(chosen)
     async with (
-        ChosenTarget(session, values, by_state=True).run(
-            "plan" if values["dry_run"] else "destroy", may_be_empty=True
-        ) as run,
+        chosen.run("plan" if values["dry_run"] else "destroy", may_be_empty=True) as run,
         make_plan(run, plan_request) as made,
     ):
         if values["dry_run"]:
@@ -36,3 +38,13 @@ async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
             await require_yes(session, run, made, f"Destroy everything in {run.resolved.target}?")
         outcome = await apply_plan(run, made, is_verified=False)
     return outcome_result(made, outcome)
+
+
+def _require_named(chosen: ChosenTarget) -> None:
+    """Refuse to destroy more than the name of a target says: an older one may be for a part of another."""
+    target, desired = chosen.resolved.target, chosen.resolved.desired
+    if chosen.kind != target.kind and (desired.objects or desired.credentials != Credentials()):
+        raise UsageError(
+            f"What `{chosen.kind}:` names is a part of {target}, which has more than that. To destroy "
+            f"all of it: stackyard destroy {target}. To remove a part, take it out of the input and apply."
+        )

@@ -8,9 +8,10 @@ from stackyard.base.errors import ExitStatus
 from stackyard.cli.result import Result
 from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_guests
 from stackyard.cli.views.changes import change_document, show_verdict, verdict_document
+from stackyard.cli.views.handovers import handover_documents, show_handovers
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action
-from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.plan import Plan, PlanRequest, make_plan
 from stackyard.path.saved_plans import save_plan
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
-    from stackyard.path.plan import Plan
     from stackyard.path.run import Run
     from stackyard.path.stacks.plan import StackPlan
 
@@ -32,6 +32,8 @@ async def run_plan(session: Session, values: dict[str, Any]) -> Result:
         ChosenTarget(session, values).run("plan") as run,
         make_plan(run, make_plan_request(values)) as made,
     ):
+        if out and not made.is_planned:
+            made.verdict.raise_refusal(str(run.resolved.target))
         if out:
             out = save_plan(run, made.saved(plan_document(made)), out)
     return plan_result(run, made, out=out or None, is_detailed=values["detailed_exitcode"])
@@ -46,7 +48,8 @@ def plan_result(run: Run, made: Plan, *, out: str | None = None, is_detailed: bo
         out: Where it was saved.
         is_detailed: Whether the exit status tells that there are changes.
     """
-    status = ExitStatus.CHANGES if is_detailed and not made.shown.is_empty else ExitStatus.DONE
+    has_changes = bool(made.handovers) or not made.shown.is_empty
+    status = ExitStatus.CHANGES if is_detailed and has_changes else ExitStatus.DONE
     return Result(
         document={**plan_document(made), "plan": out},
         show=lambda writer: _show(writer, made, out, run.workdir.redactor),
@@ -61,15 +64,19 @@ def make_plan_request(values: Mapping[str, Any]) -> PlanRequest:
         accept_renames=values.get("accept_renames", False),
         adopt=values.get("adopt", False),
         recreate=list_recreated_guests(values),
+        are_names_first=True,
     )
 
 
 def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
     """Return the JSON view of a plan."""
+    handovers = made.handovers if isinstance(made, Plan) else ()
     return {
         "target": made.binding.target,
         "state": made.binding.state_name,
-        "has_changes": not made.shown.is_empty,
+        "has_changes": bool(handovers) or not made.shown.is_empty,
+        # Only objects that moved from one target to another.
+        **({"takes_over": handover_documents(handovers)} if handovers else {}),
         "changes": [
             change_document(change)
             for change in made.shown.planned
@@ -82,7 +89,9 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
 
 
 def _show(writer: TextWriter, made: Plan, out: str | None, redact: Callable[[str], str]) -> None:
-    show_changes(writer, made.shown, redact)
+    show_handovers(writer, made.handovers)
+    if made.is_planned:
+        show_changes(writer, made.shown, redact)
     show_verdict(writer, made.verdict)
     if out:
         writer.line(f"Saved to {out}.")

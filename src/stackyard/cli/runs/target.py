@@ -20,8 +20,8 @@ from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.guard.policy.verdict import ALLOW_POLICY
 from stackyard.path.credentials.findings import RENEW_TOKEN
-from stackyard.path.environment import EnvironmentSource, SharedSource
-from stackyard.path.hypervisor import HypervisorSource
+from stackyard.path.environment import EnvironmentSource
+from stackyard.path.hypervisor import HypervisorSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.run import ProviderChoice, RunSettings, open_run, read_cli_config_path
@@ -146,6 +146,11 @@ class ChosenTarget:
             self._source, self.store, self.resolved = self._read()
             recording.mask_with(self.resolved.redactor)
         return self.resolved
+
+    @property
+    def kind(self) -> str:
+        """The kind that the target was named by; that of the target itself may be a newer one."""
+        return self._source.kind
 
     def settings(self) -> RunSettings:
         """Return how to run."""

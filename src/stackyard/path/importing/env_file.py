@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import files, yamledit
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import UsageError
-from stackyard.path.environment import EnvironmentSource, SharedSource
+from stackyard.path.environment import EnvironmentSource, resolve_without_env
 from stackyard.path.importing.configuration import Unsupported
 from stackyard.path.importing.takeover import EnvText
 from stackyard.path.target import Target
@@ -82,8 +82,8 @@ class EnvWriter:
         if not _NAME.fullmatch(env):
             raise UsageError(f"`{env}` is no name of an env: letters, digits, `-`, `_` and `.`.")
         environments = EnvironmentSource(resolver)
-        source = environments if env in environments.names() else SharedSource(resolver)
-        resolved = source.resolve(env, host)
+        is_there = env in environments.names()
+        resolved = environments.resolve(env, host) if is_there else resolve_without_env(resolver, env, host)
         return cls(resolver=resolver, env=env, node=resolved.target.node, resolved=resolved)
 
     @property

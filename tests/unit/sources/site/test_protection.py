@@ -15,6 +15,7 @@ from stackyard.sources.site import ConfigResolver
 from stackyard.sources.site.explain import explain_env
 
 CLUSTER = """\
+storages: {nas: {type: nfs, server: 192.0.2.5, export: /tank, content: [backup]}}
 pools: {nightly: {}}
 backups:
   nightly: {schedule: "22:30", storage: nas, pool: nightly}
@@ -76,7 +77,7 @@ def test_a_guest_without_backups_has_none_of_its_disks_in_them(tmp_path: Path) -
     assert [disk.backup for disk in vm.disks] == [False, False]
     box = "    type: ct\n    image: local:vztmpl/debian.tar.zst\n    backup: false\n"
     assert said(tmp_path, box) == ["E-SITE-BACKUP-ROOT 8"]
-    everything = "backups: {all: {schedule: daily, storage: nas, all: true}}\n"
+    everything = "backups: {all: {schedule: daily, storage: local, all: true}}\n"
     assert said(tmp_path, box, hypervisor=everything) == ["E-SITE-BACKUP-ROOT 8"]
     assert said(tmp_path, box, hypervisor="pools: {a: {}}\n") == []
 

@@ -1,0 +1,68 @@
+"""What the hypervisors of a site declare, as far as others use it by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard.guard.cluster_names import ACCOUNT, ALIAS, GROUP, IP_SET, PLUGIN
+from stackyard.guard.declared import BRIDGE, PCI, POOL, STORAGE, USB, Declared, DeclaredObject
+from stackyard.sources.hypervisor.build import list_entries
+from stackyard.sources.site.entities.networks import BridgeNetwork, SdnNetwork
+from stackyard.sources.site.hypervisor_owners import find_owners
+from stackyard.sources.site.networks import read_shared_networks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stackyard.sources.site.load import Site
+
+__all__ = ["list_declared"]
+
+# What the entries of a section are to those who use them.
+_SECTIONS = {
+    "bridges": BRIDGE,
+    "sdn.vnets": BRIDGE,
+    "storages": STORAGE,
+    "pools": POOL,
+    "mappings.pci": PCI,
+    "mappings.usb": USB,
+    "acme.accounts": ACCOUNT,
+    "acme.plugins": PLUGIN,
+    "firewall.groups": GROUP,
+    "firewall.ipsets": IP_SET,
+    "firewall.aliases": ALIAS,
+}
+
+
+def list_declared(site: Site) -> Declared:
+    """Return what the files of `hypervisors/` and site.yaml declare."""
+    return Declared(objects=(*_in_files(site), *_in_site(site)))
+
+
+def _in_files(site: Site) -> Iterator[DeclaredObject]:
+    for name, loaded in sorted(site.hypervisors.items()):
+        node = getattr(loaded.model, "node", None)
+        for entry in list_entries(loaded.model):
+            kind = _SECTIONS.get(entry.section.name)
+            if kind is not None:
+                said = [node] if node is not None else entry.values.get("nodes") or ()
+                yield DeclaredObject(
+                    kind=kind, name=entry.name, target=f"hypervisor:{name}", nodes=frozenset(said)
+                )
+
+
+def _in_site(site: Site) -> Iterator[DeclaredObject]:
+    networks = read_shared_networks(site).declared.values()
+    for name, loaded in sorted(site.nodes.items()):
+        owners = find_owners(site, name)
+        whole, node = f"hypervisor:{owners.cluster_wide}", frozenset({loaded.model.node or name})
+        for network in networks:
+            if isinstance(network.model, SdnNetwork):
+                nodes = frozenset(network.model.nodes)
+                yield DeclaredObject(kind=BRIDGE, name=network.bridge, target=whole, nodes=nodes)
+            elif isinstance(network.model, BridgeNetwork) and network.model.create:
+                own = f"hypervisor:{owners.interfaces}"
+                yield DeclaredObject(kind=BRIDGE, name=network.bridge, target=own, nodes=node)
+        yield from (
+            DeclaredObject(kind=POOL, name=pool, target=whole, nodes=node) for pool in site.settings.pools
+        )
