@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.engine import usual_engine
-from tests.support.provider import Stack, driven, lab_api, lab_table
+from tests.support.provider import Stack, driven, lab_api, lab_table, require_bpg
 
 from pvelab.world.ha.config import RESOURCES, RULES
 from stackyard import lab
@@ -164,5 +164,44 @@ def test_a_running_guest_under_high_availability_is_changed_made_anew_and_left_w
         assert "No changes" in await stack.plan(status=0)
         await stack.destroy()
         assert lab_table(running, RESOURCES) == running.on_loop(lambda: running.world.guests.all()) == {}
+
+    driven(engine, running, tmp_path, scenario)
+
+
+GROUP = """
+resource "proxmox_hagroup" "one" {
+  group = "one"
+  nodes = { pve1 = 1 }
+}
+"""
+GROUPS = """
+data "proxmox_hagroup" "one" { group = "one" }
+data "proxmox_hagroups" "all" {}
+"""
+MIGRATED = "ha groups have been migrated to rules"
+
+
+@pytest.mark.parametrize("bpg", [pytest.param(True, marks=pytest.mark.bpg), False])
+def test_a_cluster_that_has_migrated_its_groups_refuses_them(
+    engine: Engine, running: lab.Running, tmp_path: Path, bpg: bool
+) -> None:
+    if bpg:
+        require_bpg()
+
+    async def scenario(stack: Stack) -> None:
+        async def refuse(text: str, *words: str) -> None:
+            stack.write(text)
+            said = await stack.run("apply", "-auto-approve", "-input=false", "-no-color", status=1, bpg=bpg)
+            told = " ".join(said.replace("│", "").split())
+            assert all(word in told for word in (MIGRATED, *words)), told
+
+        stack.write(GROUP)
+        await stack.init()
+        await refuse(GROUP, *(() if bpg else ("Write a `proxmox_harule`",)))
+        await refuse(GROUPS, "cannot index groups", "cannot read group")
+        await refuse(
+            GUESTS + MANAGED % 'group = "one"',
+            "invalid parameter 'group'",
+        )
 
     driven(engine, running, tmp_path, scenario)

@@ -22,16 +22,13 @@ from stackyard.provider import registry
 __all__ = ["engine"]
 
 # Kinds that older tests prove (`test_provider_parity.py` and others); the list only shrinks.
-OLDER = set(
-    "container download_file file haresource harule network_linux_bridge network_linux_vlan pool sdn_applier "
-    "sdn_subnet sdn_vnet sdn_zone_simple sdn_zone_vlan sdn_zone_vxlan vm".split()
-)
+OLDER = set("container download_file file pool vm".split())
 CASES = [pytest.param(case, id=case.id) for case in find_cases()]
 
 
 @pytest.fixture
-def running() -> Iterator[lab.Running]:
-    with lab.running(nodes=("pve1", "pve2")) as it:
+def running(case: Case) -> Iterator[lab.Running]:
+    with lab.running(**{"nodes": ("pve1", "pve2"), **case.lab}) as it:
         yield it
 
 

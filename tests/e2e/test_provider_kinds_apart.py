@@ -74,3 +74,56 @@ def test_bpg_can_neither_change_a_backup_server_nor_rename_a_mapping(
             assert expected in said, said
 
     driven(real_engine(Flavour.TOFU), running, tmp_path, scenario)
+
+
+DISABLED = """
+resource "proxmox_backup_job" "one" {
+  id           = "one"
+  schedule     = "*-*-* 02:00"
+  storage      = "local"
+  all          = true
+  exclude_path = ["/tmp/*", "/var/cache"]
+}
+resource "proxmox_virtual_environment_vm" "one" {
+  node_name = "pve1"
+  vm_id     = 4400
+  started   = false
+}
+resource "proxmox_haresource" "one" {
+  resource_id = "vm:${proxmox_virtual_environment_vm.one.vm_id}"
+  state       = "ignored"
+}
+resource "proxmox_harule" "one" {
+  rule      = "one"
+  type      = "node-affinity"
+  nodes     = { pve1 = 1 }
+  resources = [proxmox_haresource.one.resource_id]
+  disable   = true
+}
+"""
+
+
+@pytest.mark.bpg
+@pytest.mark.tofu
+@pytest.mark.timeout(300)
+def test_bpg_can_neither_read_excluded_paths_nor_put_a_rule_into_force_again(
+    running: lab.Running, tmp_path: Path
+) -> None:
+    require_bpg()
+    enabled = changed(DISABLED, {"disable   = true": ""})
+
+    async def scenario(stack: Stack) -> None:
+        stack.write(DISABLED)
+        await stack.init()
+        await stack.apply()
+        said = await stack.plan(status=1, bpg=True)
+        assert "cannot unmarshal array" in " ".join(said.split()), said
+        stack.write(enabled)
+        target = ("-target=proxmox_harule.one", "-auto-approve", "-input=false", "-no-color")
+        said = await stack.run("apply", *target, status=1, bpg=True)
+        assert ".disable: was cty.False, but now cty.True" in said, said
+        await stack.apply()
+        assert "disable" not in lab_table(running, "ha_rules")["one"]
+        await stack.destroy()
+
+    driven(real_engine(Flavour.TOFU), running, tmp_path, scenario)

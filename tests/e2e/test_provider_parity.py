@@ -29,95 +29,6 @@ resource "proxmox_virtual_environment_pool" "noted" {
 """
 
 
-NETWORK = """
-resource "proxmox_virtual_environment_network_linux_bridge" "plain" {
-  node_name = "pve1"
-  name      = "vmbr10"
-}
-resource "proxmox_network_linux_bridge" "full" {
-  node_name  = "pve1"
-  name       = "vmbr11"
-  address    = "10.11.0.1/24"
-  address6   = "fd00:11::1/64"
-  autostart  = true
-  comment    = "of the test"
-  mtu        = 1400
-  ports      = ["eno2"]
-  vlan_aware = true
-}
-resource "proxmox_network_linux_bridge" "ids" {
-  node_name  = "pve2"
-  name       = "vmbr12"
-  vlan_aware = true
-  vids       = "2 10-20"
-  timeout_reload = 50
-}
-resource "proxmox_network_linux_vlan" "tagged" {
-  node_name = "pve1"
-  name      = "eno1.30"
-  comment   = "tagged"
-}
-resource "proxmox_virtual_environment_network_linux_vlan" "named" {
-  node_name = "pve1"
-  name      = "lab_vlan"
-  interface = "eno1"
-  vlan      = 31
-  address   = "10.31.0.1/24"
-}
-"""
-
-SDN = """
-resource "proxmox_sdn_zone_simple" "simple" {
-  id    = "simp"
-  nodes = ["pve1", "pve2"]
-  mtu   = 1400
-  dhcp  = "dnsmasq"
-  ipam  = "pve"
-}
-resource "proxmox_virtual_environment_sdn_zone_vlan" "vlan" {
-  id     = "vlans"
-  bridge = "vmbr0"
-}
-resource "proxmox_sdn_zone_vxlan" "vxlan" {
-  id    = "vxlans"
-  peers = ["10.0.0.2", "10.0.0.1"]
-}
-resource "proxmox_sdn_vnet" "one" {
-  id    = "one"
-  zone  = proxmox_sdn_zone_simple.simple.id
-  alias = "first net"
-  isolate_ports = true
-}
-resource "proxmox_virtual_environment_sdn_vnet" "tagged" {
-  id         = "tagged"
-  zone       = proxmox_virtual_environment_sdn_zone_vlan.vlan.id
-  tag        = 40
-  vlan_aware = true
-}
-resource "proxmox_sdn_subnet" "one" {
-  vnet    = proxmox_sdn_vnet.one.id
-  cidr    = "10.40.0.0/24"
-  gateway = "10.40.0.1"
-  snat    = true
-  dhcp_dns_server = "10.40.0.53"
-  dhcp_range = {
-    start_address = "10.40.0.100"
-    end_address   = "10.40.0.200"
-  }
-}
-resource "proxmox_virtual_environment_sdn_subnet" "plain" {
-  vnet = proxmox_sdn_vnet.one.id
-  cidr = "10.41.0.0/24"
-}
-resource "proxmox_sdn_applier" "all" {
-  depends_on = [
-    proxmox_sdn_subnet.one,
-    proxmox_virtual_environment_sdn_subnet.plain,
-    proxmox_sdn_zone_vxlan.vxlan,
-  ]
-}
-"""
-
 HA = """
 resource "proxmox_virtual_environment_vm" "one" {
   node_name = "pve1"
@@ -225,8 +136,6 @@ def running() -> Iterator[lab.Running]:
 
 CASES = [
     pytest.param(POOLS, id="pools"),
-    pytest.param(NETWORK, id="network"),
-    pytest.param(SDN, id="sdn"),
     pytest.param(HA, id="ha"),
     pytest.param(FILES, id="files"),
 ]
@@ -257,28 +166,6 @@ def test_what_one_provider_applies_the_other_leaves_alone(
 
 
 CHANGES = [
-    pytest.param(
-        NETWORK,
-        {
-            'comment    = "of the test"': 'comment    = ""',
-            "mtu        = 1400": "",
-            "vlan_aware = true\n}": "vlan_aware = false\n}",
-            'vids       = "2 10-20"': "",
-            'comment   = "tagged"': "mtu = 1300",
-        },
-        id="network",
-    ),
-    pytest.param(
-        SDN,
-        {
-            'nodes = ["pve1", "pve2"]': 'nodes = ["pve2"]',
-            'alias = "first net"': "",
-            "isolate_ports = true": "isolate_ports = false",
-            'gateway = "10.40.0.1"': "",
-            'peers = ["10.0.0.2", "10.0.0.1"]': 'peers = ["10.0.0.3"]',
-        },
-        id="sdn",
-    ),
     pytest.param(
         HA,
         {

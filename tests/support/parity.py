@@ -55,6 +55,7 @@ class Case:
         nothing: Why a column of the table has nothing to prove for a kind, by `KIND COLUMN`.
         bpg_cannot: What bpg itself answers when it is given `update`, `replace` or `import ADDRESS`, in parts
             that follow each other in its output. It does not take part in that then.
+        lab: How the lab is started, where it is to be another one: fields of `pvelab.Options`.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Case:
     secret: str = ""
     nothing: Mapping[str, str] = field(default_factory=dict)
     bpg_cannot: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lab: Mapping[str, Any] = field(default_factory=dict)
 
     def proves(self, kind: str, column: str) -> bool:
         """Tell whether a column of the table is checked for a kind."""
@@ -121,6 +123,7 @@ def joined(name: str, *cases: Case) -> Case:
         hidden=cases[0].hidden,
         nothing=merged("nothing"),
         bpg_cannot=merged("bpg_cannot"),
+        lab=merged("lab"),
     )
 
 

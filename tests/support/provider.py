@@ -141,7 +141,8 @@ async def lab_api(running: lab.Running) -> AsyncIterator[proxmox.Client]:
     """Give a client of our own, for what somebody does by hand."""
     connection = proxmox.Connection(
         endpoint=running.url,
-        credentials=proxmox.Token(text=running.api_token),
+        # Accounts of ACME are for root with a password, and not for its tokens.
+        credentials=proxmox.Login(username=running.username, password=running.password),
         trust=proxmox.Trust(fingerprint=running.fingerprint),
     )
     async with proxmox.Client(connection) as client:

@@ -35,9 +35,20 @@ _CHOSEN = [
     (re.compile(r"\b(vm|base|subvol|basevol)-(\d+)-disk-\d+"), r"\1-\2-disk"),
     (re.compile(r"ctime=\d+"), "ctime"),
     (re.compile(r"^volume="), ""),
+    (re.compile(r"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", re.DOTALL), r"\1"),
 ]
 # How it came about, not what there is.
-_IGNORED = ("tasks", "log", "cluster_log", "secrets", "faults", "leases", "lease_numbers", "ha")
+_IGNORED = (
+    "tasks",
+    "log",
+    "cluster_log",
+    "secrets",
+    "faults",
+    "leases",
+    "lease_numbers",
+    "ha",
+    "backup_runs",
+)
 _MOMENTARY = ("digest", "ctime", "starttime", "pid", "uptime", "time", "mtime", "started", "cloudinit")
 
 

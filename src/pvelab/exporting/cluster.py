@@ -8,7 +8,7 @@ from pvelab.exporting.access import access_calls, pool_calls, pool_members
 from pvelab.exporting.firewall import firewall_calls
 from pvelab.exporting.guests import read_guests
 from pvelab.exporting.nodes import node_calls, read_nodes
-from pvelab.exporting.objects import list_base_calls, list_guest_calls
+from pvelab.exporting.objects import list_base_calls, list_group_calls, list_guest_calls
 from pvelab.exporting.storages import read_capacities, read_storages, read_volumes
 
 if TYPE_CHECKING:
@@ -50,13 +50,22 @@ async def export_seed(source: Source) -> dict[str, Any]:
     document["capacities"] = await read_capacities(source, online, storages)
     document["volumes"] = await read_volumes(source, online, storages)
     document["guests"] = await read_guests(source, guests)
-    document["calls"] = [
+    groups = await list_group_calls(source)
+    document["ha_groups"] = bool(groups)
+    document["calls"] = await _list_calls(source, online, guests, groups)
+    return {key: value for key, value in document.items() if value}
+
+
+async def _list_calls(
+    source: Source, online: list[str], guests: list[dict[str, Any]], groups: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    return [
         *await access_calls(source),
         *await pool_calls(source),
         *await list_base_calls(source),
         *await node_calls(source, online),
         *await pool_members(source),
+        *groups,
         *await list_guest_calls(source),
         *await firewall_calls(source, online, guests),
     ]
-    return {key: value for key, value in document.items() if value}

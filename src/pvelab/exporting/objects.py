@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pvelab.exporting.read import create_call
+from pvelab.server.problems import PveError
 
 if TYPE_CHECKING:
     from pvelab.exporting.read import Source
 
-__all__ = ["list_base_calls", "list_guest_calls"]
+__all__ = ["list_base_calls", "list_group_calls", "list_guest_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,16 @@ async def list_guest_calls(source: Source) -> list[dict[str, Any]]:
     for kind in _LATE:
         calls += await _calls(source, kind)
     return calls
+
+
+async def list_group_calls(source: Source) -> list[dict[str, Any]]:
+    """Return the calls that make HA groups; a cluster that has migrated them to rules has none."""
+    try:
+        groups = await source.require("/cluster/ha/groups")
+    except PveError:
+        # Who may not see groups is told so at the resources; where there are rules, groups are refused.
+        return []
+    return [create_call(source, "POST /cluster/ha/groups", row) for row in groups]
 
 
 async def _options(source: Source) -> list[dict[str, Any]]:

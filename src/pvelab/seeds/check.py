@@ -23,7 +23,7 @@ _METHODS = ("POST", "PUT", "DELETE")
 _FIELDS = frozenset(
     (
         *("nodes", "cluster", "password", "token", "authorized_keys", "system_users"),
-        *("storages", "capacities", "volumes", "guests", "files", "calls"),
+        *("storages", "capacities", "volumes", "guests", "files", "calls", "ha_groups"),
     )
 )
 _MACHINE = frozenset(("name", "ip", "cpus", "memory", "rootfs", "interfaces", "disks"))
@@ -81,6 +81,7 @@ def parse_seed(document: Any, *, name: str = "given", where: Location | None = N
         guests=reading.all("guests", _guest),
         files=reading.all("files", _file),
         calls=reading.all("calls", _call),
+        ha_groups=reading.flag("ha_groups"),
     )
     reading.check_places(seed)
     if reading.found.errors:
@@ -114,6 +115,12 @@ class _ObjectReader:
         if pattern is not None and not pattern.fullmatch(value):
             self.refuse(f"'{key}' may have letters, digits and dashes only: clients refuse others.")
         return value
+
+    def flag(self, key: str) -> bool:
+        value = self._document.get(key, False)
+        if not isinstance(value, bool):
+            self.refuse(f"'{key}' must be true or false.")
+        return bool(value)
 
     def list(self, key: str) -> list[Any]:
         value = self._document.get(key, [])

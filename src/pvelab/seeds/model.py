@@ -143,6 +143,7 @@ class Seed:
         guests: The guests, as they stand.
         files: Files in storages, made before the calls.
         calls: What is asked of the API, in this order, as root@pam.
+        ha_groups: Whether HA has groups, which the cluster has not migrated to rules yet.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Seed:
     guests: tuple[SeedGuest, ...] = ()
     files: tuple[SeedFile, ...] = ()
     calls: tuple[SeedCall, ...] = ()
+    ha_groups: bool = False
 
     def placed(self, node: str, nodes: tuple[str, ...]) -> str:
         """Return the node of a lab that represents one of this seed's.

@@ -85,7 +85,7 @@ def plant(
         PveError: Something of the seed cannot be in a lab.
     """
     put, names = world.store.put, tuple(nodes)
-    put("cluster", "state", {"name": seed.cluster})
+    put("cluster", "state", {"name": seed.cluster, **({"ha_groups": 1} if seed.ha_groups else {})})
     put("secrets", "authkey", {"hex": secrets.token_hex(32)})
     machines = {seed.placed(node, names): machine for node, machine in seed.machines.items()}
     for number, node in enumerate(names, start=1):

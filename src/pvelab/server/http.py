@@ -161,7 +161,7 @@ class Api:
             time=self._world.clock.now(),
             method=method,
             path=path,
-            parameters=mask(parameters),
+            parameters=mask(path, parameters),
             user=identity.authid,
             status=answer.status,
             reason=answer.reason,

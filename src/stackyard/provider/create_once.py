@@ -35,6 +35,8 @@ __all__ = [
 
 _ATTEMPTS = 3
 _FIRST_UNSURE_STATUS = 500
+# How Proxmox refuses a name that something has.
+_EXISTS = re.compile(r"already (?:exists|defined)")
 
 
 class PartialGuestError(StackyardError):
@@ -87,6 +89,7 @@ async def create_object(
     sent: Mapping[str, Any],
     make: Callable[[], Awaitable[Any]],
     look: Callable[[], Awaitable[Any]],
+    glance: Callable[[], Awaitable[Any]] | None = None,
 ) -> bool:
     """Make an object, or take over the one that a killed run of ours made.
 
@@ -96,6 +99,8 @@ async def create_object(
         sent: What the call says of the object, its name left out.
         make: Sends the call.
         look: Returns what is there, or None.
+        glance: The same, but what it finds may be gone by now, and what it does not find may be hidden, in
+            which case Proxmox refuses the call. It is asked first, because it is cheap.
 
     Returns:
         Whether it was there from an earlier run, and may have other values than are wanted now.
@@ -106,7 +111,10 @@ async def create_object(
     """
     journal = work.session.journal
     entry = journal.take(make_subject(work, identity))
-    found = await look()
+    if glance is None or entry is not None or await glance() is not None:
+        found = await look()
+    else:
+        found = None
     if found is not None:
         if entry is not None and not (other := _differences(entry, found)):
             journal.leave(entry)
@@ -116,7 +124,14 @@ async def create_object(
         entry = await journal.change(entry, sent=sent)
     entry = entry or await journal.begin(make_subject(work, identity), node="", vm_id=0, sent=sent)
     try:
-        await _make(work, entry, make, look)
+        is_sure = await _make(work, entry, make, look)
+        # Only a look tells that it was not there before. After a glance, what it is tells whose it is.
+        if not is_sure and glance is not None and (other := _differences(entry, await look() or {})):
+            raise await _make_exists_error(work, identity, entry, other)
+    except proxmox.RefusedError as err:
+        if _says_exists(err) and await look() is not None:
+            raise await _make_exists_error(work, identity, None, ()) from err
+        raise
     finally:
         journal.leave(entry)
     return False
@@ -153,16 +168,20 @@ async def _make_exists_error(
 
 async def _make(
     work: Work, entry: Entry, make: Callable[[], Awaitable[Any]], look: Callable[[], Awaitable[Any]]
-) -> None:
-    """Send the call until it is known what came of it; the entry goes when nothing was created."""
+) -> bool:
+    """Send the call until it is known what came of it; the entry goes when nothing was created.
+
+    Returns:
+        Whether Proxmox said that it is created, and not only a look at what is there.
+    """
     was_lost = False
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             await make()
         except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
-            is_certain = was_not_done(err) and not was_lost
+            is_certain = (was_not_done(err) or _says_exists(err)) and not was_lost
             if not is_certain and await look() is not None:
-                return
+                return False
             if isinstance(err, proxmox.AnswerLostError):
                 was_lost = True
                 # A refusal is an answer; only what was lost is worth another try.
@@ -171,4 +190,9 @@ async def _make(
             elif not was_lost:
                 await work.session.journal.close(entry)
             raise
-        return
+        return True
+    return False
+
+
+def _says_exists(err: StackyardError) -> bool:
+    return isinstance(err, proxmox.RefusedError) and bool(_EXISTS.search(err.text))

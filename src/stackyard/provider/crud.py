@@ -49,6 +49,7 @@ class Collection:
         each: Whether the list tells too little, so that every object is read by a call of its own.
         filtered: Whether the list leaves out what the caller may not see. An object that is not in it is
             asked for then: only Proxmox can say whether it is gone.
+        unset_as_array: Whether `delete` is an array of names, which Proxmox does not split at commas.
         is_row: Tells whether a row of the list is an object, where the id does not say it.
         current: Returns a row as it is going to be; None when its object is about to go.
         finish: Puts a change into force.
@@ -68,6 +69,7 @@ class Collection:
     made_at_own_path: bool = False
     each: bool = False
     filtered: bool = False
+    unset_as_array: bool = False
     is_row: Callable[[Object, Mapping[str, Any]], bool] | None = None
     current: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda row: row
     finish: Callable[[Work, Object], Awaitable[None]] | None = None
@@ -116,6 +118,7 @@ class Collection:
             sent={**params(shown, planned), **named},
             make=lambda: work.client.post(path, {self.key: planned[self.attribute], **whole}),
             look=lambda: self.find(work, planned),
+            glance=None if self.each else lambda: self._glance(work, planned),
         )
         state = await self._read_back(work, planned)
         if was_there:
@@ -134,8 +137,9 @@ class Collection:
         sent, unset = changes(fields, prior, planned)
         sent |= hidden(fields, work.config)
         unset = [name for name in unset if name not in sent]
-        await work.client.put(self.path_of(prior), {**sent, **self.named, "delete": ",".join(unset) or None})
-        return await self._finish(work, await self._read_back(work, {**planned, "id": prior["id"]}))
+        removed = unset if self.unset_as_array else ",".join(unset)
+        await work.client.put(self.path_of(prior), {**sent, **self.named, "delete": removed or None})
+        return await self._finish(work, await self._read_back(work, {**planned, "id": prior.get("id")}))
 
     async def delete(self, work: Work, state: Object) -> None:
         """Remove an object."""
@@ -160,15 +164,31 @@ class Collection:
         """Find an object in its list, which one call for all of them reads; None when it is not there."""
         if self.each:
             return await self._ask(work, state)
+        rows = await self._rows(work, state)
+        if rows == [] and self.filtered:
+            # An answer says that it is there and hidden from the list, or refuses to say anything.
+            return await self._ask(work, state)
+        return next((row for row in rows or () if row is not None), None)
+
+    async def _glance(self, work: Work, state: Object) -> list[Any] | None:
+        """Return whether one list, read for all that are about to be made, has an object."""
+        return await self._rows(work, state, despite_writes=True) or None
+
+    async def _rows(
+        self, work: Work, state: Object, *, despite_writes: bool = False
+    ) -> list[Mapping[str, Any] | None] | None:
+        """Return the rows of an object, None for one whose object is about to go; None without a list."""
         try:
-            listed = await work.client.get(self._list(state), dict(self.query), max_age_s=_LIST_AGE_S)
+            listed = await work.client.get(
+                self._list(state),
+                dict(self.query),
+                max_age_s=_LIST_AGE_S,
+                despite_writes=despite_writes,
+            )
         except proxmox.MissingError:
             # The object that has the list is gone.
             return None
-        rows = (self.current(row) for row in listed if self._is_row(state, row))
-        found = next((row for row in rows if row is not None), None)
-        # An answer says that it is there and hidden from the list, or refuses to say anything.
-        return await self._ask(work, state) if found is None and self.filtered else found
+        return [self.current(row) for row in listed if self._is_row(state, row)]
 
     async def _ask(self, work: Work, state: Object) -> Mapping[str, Any] | None:
         try:

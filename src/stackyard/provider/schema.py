@@ -41,6 +41,7 @@ class Rule:
         same: Tells whether two values mean the same, so that the old one stays.
         check: Returns what is wrong with a value, or None.
         cannot: Whether only the default can be performed here; anything else is for bpg's own provider.
+        fraction: Whether a number may have a fraction, where the facts do not say so.
     """
 
     default: Any = UNSET
@@ -50,6 +51,7 @@ class Rule:
     same: Callable[[Any, Any], bool] | None = None
     check: Callable[[Any], str | None] | None = None
     cannot: bool = False
+    fraction: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,7 @@ def _read_block(facts: Mapping[str, Any], rules: Mapping[str, Rule], prefix: str
 
 def _read_attribute(fact: Mapping[str, Any], rules: Mapping[str, Rule], path: str) -> Attribute:
     nested = fact.get("nested")
+    rule = _rule(fact, rules.get(path))
     return Attribute(
         type=fact.get("type"),
         nested=None
@@ -176,8 +179,8 @@ def _read_attribute(fact: Mapping[str, Any], rules: Mapping[str, Rule], path: st
         sensitive=bool(fact.get("sensitive")),
         deprecated=bool(fact.get("deprecated")),
         write_only=bool(fact.get("write_only")),
-        whole=fact.get("type") == "number" and not fact.get("fraction"),
-        rule=_rule(fact, rules.get(path)),
+        whole=fact.get("type") == "number" and not (fact.get("fraction") or rule.fraction),
+        rule=rule,
     )
 
 

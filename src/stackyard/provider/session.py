@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.clients import proxmox
-from stackyard.provider.clone_queue import CloneQueue
 from stackyard.provider.group_commit import GroupCommit
 from stackyard.provider.guest_waits import GuestWaits
 from stackyard.provider.journal import Journal
 from stackyard.provider.problems import ProviderSettingsError
+from stackyard.provider.turns import Turns
 from stackyard.provider.vm_ids import VmIds
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ class Session:
         self.ids = VmIds()
         # The type of a storage never changes.
         self.storage_types: dict[str, str] = {}
-        self.clones = CloneQueue()
+        # Clones onto one storage: its lock on Proxmox times out when many wait for it.
+        self.clones = Turns()
+        # Changes of one list of firewall rules: each moves the positions that the others count with.
+        self.rule_lists = Turns()
         self.redactor: Redactor = NOTHING_SECRET
         self._settings: Settings | None = None
         self._client: proxmox.Client | None = None

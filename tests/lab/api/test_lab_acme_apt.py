@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from tests.support.lab import LabClient, Refused, lab_client
 
+from stackyard.base.redaction import MASK
+from stackyard.base.serving import make_certificate
+
 ACME = "/cluster/acme"
 REPOSITORIES = "/nodes/pve1/apt/repositories"
 
@@ -71,6 +74,48 @@ async def test_the_data_of_a_plugin_is_sent_encoded_and_shown_as_text() -> None:
         await api.delete(f"{ACME}/plugins/cloud")
         with pytest.raises(Refused, match="500 ACME plugin 'cloud' not defined"):
             await api.get(f"{ACME}/plugins/cloud")
+
+
+async def test_the_data_of_a_plugin_is_masked_in_the_journal() -> None:
+    async with with_lab() as api:
+        await api.post(f"{ACME}/plugins", id="cloud", type="dns", api="cf", data="c2VjcmV0PXg=")
+        await api.put(f"{ACME}/plugins/cloud", data="c2VjcmV0PXg=")
+        calls = [entry for entry in api.world.journal.entries() if entry.path.startswith(f"{ACME}/plugins")]
+        assert [entry.parameters["data"] for entry in calls] == [MASK, MASK]
+
+
+async def test_a_certificate_is_shown_without_its_chain_and_with_its_key() -> None:
+    path, (leaf, other) = "/nodes/pve1/certificates", (make_certificate([name]) for name in ("::1", "b.org"))
+    chain = leaf.certificate_pem.decode() + other.certificate_pem.decode()
+    async with with_lab() as api:
+        await api.post(f"{path}/custom", certificates=chain, key=leaf.key_pem.decode())
+        *_, shown = await api.get(f"{path}/info")
+        assert (shown["filename"], shown["pem"]) == ("pveproxy-ssl.pem", leaf.certificate_pem.decode())
+        assert shown["san"] == ["0000:0000:0000:0000:0000:0000:0000:0001"]
+        assert (shown["public-key-type"], shown["public-key-bits"]) == ("id-ecPublicKey", 256)
+
+
+async def test_a_certificate_is_ordered_renewed_and_revoked_in_tasks() -> None:
+    path = "/nodes/pve1/certificates/acme/certificate"
+    async with with_lab() as api:
+        root = await api.with_password(api.running.username, api.running.password)
+        with pytest.raises(Refused, match="400 ACME domain list in node configuration is missing!"):
+            await root.post(path)
+        await root.put("/nodes/pve1/config", acme="domains=one.example.com")
+        assert await root.done(await root.post(path)) == "ACME account config file 'default' does not exist."
+        with pytest.raises(Refused, match=r"500 can't open '/etc/pve/nodes/pve1/pveproxy-ssl\.pem'"):
+            await root.delete(path)
+        account = {"contact": "a@example.test", "directory": "https://ca.example.com/directory"}
+        await root.done(await root.post(f"{ACME}/account", **account))
+        assert await root.done(await root.post(path)) == "OK"
+        with pytest.raises(Refused, match=r"400 .*Custom certificate exists but 'force' is not set"):
+            await root.post(path)
+        upid = await root.put(path, force=1)
+        assert await root.done(upid) == "OK"
+        log = [line["t"] for line in await root.get(f"/nodes/pve1/tasks/{upid}/log")]
+        assert log[-2:] == ["Revoking old certificate", "TASK OK"]
+        assert await root.done(await root.delete(path)) == "OK"
+        assert len(await root.get("/nodes/pve1/certificates/info")) == 2
 
 
 async def test_repositories_are_enabled_and_disabled_by_file_and_index() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
@@ -273,3 +274,19 @@ async def test_rules_of_a_virtual_network_need_it_to_be_in_force() -> None:
         assert str(refused) == (
             "403 Permission check failed (/sdn/zones/zone1/vnet1, SDN.Audit|SDN.Allocate)"
         )
+
+
+async def test_a_digest_counts_the_properties_by_name_and_not_what_is_wrong_with_a_rule() -> None:
+    def digest(text: str) -> str:
+        return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    async with with_lab() as api:
+        await api.put(f"{VM}/options", enable=1, dhcp=0)
+        assert (await api.get(f"{VM}/options"))["digest"] == digest("dhcp:0\nenable:1\n")
+        await api.post(f"{CLUSTER}/ipset", name="ours", comment="ünsere")
+        assert (await api.get(f"{CLUSTER}/ipset"))[0]["digest"] == digest("comment:ünsere\nname:ours\n")
+        await api.post(f"{VM}/rules", type="in", action="ACCEPT", source="+ours", enable=1)
+        await api.delete(f"{CLUSTER}/ipset/ours")
+        (rule,) = await api.get(f"{VM}/rules")
+        assert rule["errors"] == {"source": "no such ipset 'ours'"}
+        assert rule["digest"] == digest("action:ACCEPT\nenable:1\nsource:+ours\ntype:in\n")

@@ -8,6 +8,11 @@ import pytest
 from tests.support.lab import LabClient, Refused
 from tests.support.lab_ha import NODES, make_vm, run, service, where
 
+from pvelab.seeds import Seed
+
+# A cluster with a node that is not at Proxmox VE 9 yet.
+GROUPED = Seed(name="grouped", ha_groups=True)
+
 
 def test_node_rules_move_resources_and_bring_them_back() -> None:
     async def test(api: LabClient) -> None:
@@ -210,3 +215,77 @@ def test_who_may_not_is_refused() -> None:
             await bob.post("/cluster/ha/status/arm-ha")
 
     run(test)
+
+
+def test_groups_that_are_not_migrated_place_guests_as_rules_do() -> None:
+    async def test(api: LabClient) -> None:
+        await make_vm(api, 100)
+        groups = "/cluster/ha/groups"
+        assert await api.get(groups) == []
+        await api.post(groups, group="place", nodes="pve2:2,pve3")
+        await api.post("/cluster/ha/resources", sid="vm:100", group="place")
+        assert await where(api, 100) == ("pve2", "running")
+        await api.put(f"{groups}/place", nofailback=1)
+        fault = api.running.add_fault("node-down", node="pve2")
+        await api.get("/version")
+        assert await where(api, 100) == ("pve3", "running")
+        api.running.remove_fault(fault)
+        await api.get("/version")
+        assert await where(api, 100) == ("pve3", "running")
+        await api.put(f"{groups}/place", nofailback=0, comment="back")
+        assert await where(api, 100) == ("pve2", "running")
+        (group,) = await api.get(groups)
+        assert {key: group[key] for key in ("group", "type", "nodes", "comment", "nofailback")} == {
+            "group": "place",
+            "type": "group",
+            "nodes": "pve2:2,pve3",
+            "comment": "back",
+            "nofailback": 0,
+        }
+        await api.put(f"{groups}/place", delete="comment,nofailback", digest=group["digest"])
+        assert not {"comment", "nofailback"} & set(await api.get(f"{groups}/place"))
+        assert (await api.get("/cluster/ha/resources/vm:100"))["group"] == "place"
+
+    run(test, seed=GROUPED)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "params", "text"),
+    [
+        ("GET", "/groups/none", {}, "500 no such ha group 'none'"),
+        ("POST", "/groups", {"group": "gg", "nodes": "pve1"}, "ha group ID 'gg' already defined"),
+        ("POST", "/groups", {"group": "new"}, "400 Parameter verification failed"),
+        ("PUT", "/groups/none", {"nodes": "pve1"}, "update ha group failed: no such ha group 'none'"),
+        ("PUT", "/groups/gg", {"delete": "nodes"}, "unable to delete required option 'nodes'"),
+        ("PUT", "/groups/gg", {"nodes": "pve1", "digest": "0" * 40}, "detected modified configuration"),
+        ("DELETE", "/groups/gg", {}, "delete ha group failed: ha group is used by service 'vm:100'"),
+        ("PUT", "/resources/vm:100", {"group": "none"}, "500 HA group 'none' does not exist"),
+        (
+            "POST",
+            "/rules",
+            {"rule": "new", "type": "node-affinity", "resources": "vm:100", "nodes": "pve1"},
+            "500 cannot create ha rule: ha groups have not been migrated yet",
+        ),
+    ],
+)
+def test_wrong_orders_about_groups_are_refused(
+    method: str, path: str, params: dict[str, Any], text: str
+) -> None:
+    async def test(api: LabClient) -> None:
+        await make_vm(api, 100)
+        await api.post("/cluster/ha/groups", group="gg", nodes="pve1")
+        await api.post("/cluster/ha/resources", sid="vm:100", state="ignored", group="gg")
+        with pytest.raises(Refused, match=text):
+            await api.call(method, f"/cluster/ha{path}", params)
+
+    run(test, seed=GROUPED)
+
+
+def test_a_resource_says_that_its_group_is_not_there() -> None:
+    async def test(api: LabClient) -> None:
+        await make_vm(api, 100)
+        await api.post("/cluster/ha/resources", sid="vm:100", state="ignored", group="none")
+        (resource,) = await api.get("/cluster/ha/resources")
+        assert resource["errors"] == {"group": "group 'none' does not exist"}
+
+    run(test, seed=GROUPED)

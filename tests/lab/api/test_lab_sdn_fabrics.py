@@ -106,3 +106,10 @@ async def test_a_fabric_that_a_zone_stands_on_cannot_be_removed() -> None:
         await api.delete("/cluster/sdn/zones/z1")
         await api.delete(f"{FABRICS}/main")
         assert await api.get(FABRICS) == []
+
+
+async def test_only_a_new_fabric_loses_the_host_bits_of_its_network() -> None:
+    async with with_lab() as api:
+        await api.post(FABRICS, id="main", protocol="openfabric", ip_prefix="10.0.0.1/16")
+        await api.put(f"{FABRICS}/main", protocol="openfabric", ip_prefix="10.0.0.1/8")
+        assert (await api.get(f"{FABRICS}/main"))["ip_prefix"] == "10.0.0.1/8"

@@ -84,6 +84,17 @@ async def test_a_lab_made_from_an_export_is_the_lab_that_was_exported(name: str)
         assert (await exported(api))[0] == document
 
 
+async def test_groups_that_are_not_migrated_are_in_the_copy_of_a_cluster() -> None:
+    async with lab_client(seed=parse_seed({"ha_groups": True, "guests": [{"vmid": 100}]})) as api:
+        await api.post("/cluster/ha/groups", group="place", nodes="pve1:2", restricted=1)
+        await api.post("/cluster/ha/resources", sid="vm:100", group="place", state="ignored")
+        document, left_out = await exported(api)
+    assert (document["ha_groups"], left_out) == (True, {})
+    async with lab_client(seed=parse_seed(document)) as api:
+        assert (await api.get("/cluster/ha/groups/place"))["restricted"] == 1
+        assert (await api.get("/cluster/ha/resources/vm:100"))["group"] == "place"
+
+
 async def test_an_auditor_can_make_a_copy() -> None:
     async with lab_client(seed=load_seed("homelab")) as api:
         await api.post("/access/users", userid="audit@pve")
@@ -186,10 +197,11 @@ def test_what_is_wrong_with_guests_and_storages_of_a_seed_is_found_at_once() -> 
         "capacities": [{"storage": "x"}],
         "volumes": [{"volume": "x"}, {"volume": "x:y", "node": "b", "size": 1}],
         "guests": [{"vmid": 1}, {"vmid": 100, "node": "c"}],
+        "ha_groups": "yes",
     }
     with pytest.raises(SeedError) as caught:
         parse_seed(wrong)
-    assert len(caught.value.diagnostics) == 7
+    assert len(caught.value.diagnostics) == 8
 
 
 async def test_a_seed_with_a_storage_that_no_lab_has_is_refused() -> None:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackyard.provider.clone_queue import CloneQueue
 from stackyard.provider.resources.container import RESOURCE
 from stackyard.provider.resources.container.describe import describe
 from stackyard.provider.resources.container.networks import expects_address
 from stackyard.provider.resources.container.properties import properties, render_creation
+from stackyard.provider.turns import Turns
 from stackyard.provider.values import UNKNOWN
 
 WORDS = st.text(alphabet="abcxyz/:-.", min_size=1, max_size=8)
@@ -130,7 +130,7 @@ def test_an_import_names_node_and_number() -> None:
 
 def test_clones_to_one_storage_go_one_after_the_other() -> None:
     async def scenario() -> tuple[int, int]:
-        queue, at_once, most = CloneQueue(), 0, {"a": 0, "b": 0}
+        queue, at_once, most = Turns(), 0, {"a": 0, "b": 0}
         everywhere = 0
 
         async def clone(storage: str) -> None:

@@ -23,12 +23,14 @@ GROUP = Collection(
     attribute="group_id",
     fields=(Field(attribute="comment", form=TEXT),),
 ).resource((NAME,), rules={"group_id": Rule(replace=True)})
+RUNNING: list[lab.Running] = []
 PLANNED = {"group_id": "admins", "comment": "those who may"}
 
 
 @contextlib.asynccontextmanager
 async def run() -> AsyncIterator[Work]:
     async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
+        RUNNING[:] = [running]
         yield Work(session=it.session, type_name=NAME)
 
 
@@ -53,6 +55,39 @@ async def test_an_object_of_somebody_else_is_refused_and_one_that_is_gone_is_rem
         await work.client.delete("/access/groups/admins")
         await GROUP.delete(work, state)
         assert work.warnings == []
+
+
+async def test_objects_that_are_made_together_are_looked_for_in_one_list() -> None:
+    async with run() as work:
+        await work.client.get("/version")
+        names = [f"group{n}" for n in range(8)]
+        for name in names:
+            await GROUP.create(work, {"group_id": name, "comment": name})
+        journal = [entry.path for entry in RUNNING[0].world.journal.entries() if entry.method == "GET"]
+        # One list before all of them, and one after each.
+        assert journal.count("/access/groups") == 1 + len(names)
+
+
+async def test_an_object_that_has_just_gone_is_made_again_and_one_that_came_is_refused() -> None:
+    async with run() as work:
+        state = await GROUP.create(work, PLANNED)
+        await GROUP.delete(work, state)
+        await GROUP.create(work, PLANNED)
+        # Made after the list was read: Proxmox itself refuses it.
+        await work.client.post("/access/groups", {"groupid": "late"})
+        with pytest.raises(ObjectExistsError, match="late exists already"):
+            await GROUP.create(work, {"group_id": "late", "comment": "x"})
+
+
+async def test_a_lost_answer_does_not_make_somebody_elses_object_ours() -> None:
+    async with run() as work:
+        await GROUP.create(work, PLANNED)
+        # Made after the list was read, and what Proxmox says of it is lost.
+        await work.client.post("/access/groups", {"groupid": "late", "comment": "theirs"})
+        RUNNING[0].add_fault("drop", method="POST", path="/access/groups", when="after", times=3)
+        with pytest.raises(ObjectExistsError, match="differs in comment"):
+            await GROUP.create(work, {"group_id": "late", "comment": "ours"})
+        assert (await work.client.get("/access/groups/late"))["comment"] == "theirs"
 
 
 def test_an_object_is_imported_by_its_id() -> None:

@@ -17,6 +17,12 @@ from stackyard import lab
 POOL = ("proxmox_virtual_environment_pool", {"pool_id": "apps", "comment": "all of them"})
 BRIDGE = ("proxmox_network_linux_bridge", {"node_name": "pve1", "name": "vmbr9", "vlan_aware": True})
 ZONE = ("proxmox_sdn_zone_simple", {"id": "zone", "nodes": ["pve1"]})
+BOND = ("proxmox_network_linux_bond", {"node_name": "pve1", "name": "bond9", "slaves": ["eno3", "eno2"]})
+CONTROLLER = (
+    "proxmox_sdn_controller_evpn",
+    {"id": "control", "asn": 65000, "peers": ["10.0.0.1", "10.0.0.2"]},
+)
+FABRIC = ("proxmox_sdn_fabric_openfabric", {"id": "fabric", "ip_prefix": "10.9.0.7/24", "hello_interval": 5})
 SNIPPET = (
     "proxmox_virtual_environment_file",
     {
@@ -29,7 +35,7 @@ IMAGE = (
     "proxmox_download_file",
     {"node_name": "pve1", "datastore_id": "local", "content_type": "iso", "file_name": "a.img"},
 )
-RESOURCES = [POOL, BRIDGE, ZONE, SNIPPET, IMAGE]
+RESOURCES = [POOL, BRIDGE, ZONE, BOND, CONTROLLER, FABRIC, SNIPPET, IMAGE]
 
 FAULTS: list[dict[str, Any]] = [
     {"kind": "drop", "when": "before"},
@@ -96,9 +102,12 @@ async def struck_once(
         (*POOL, {"comment": "other"}),
         (*BRIDGE, {"comment": "other", "vlan_aware": False}),
         (*ZONE, {"nodes": None, "mtu": 1400}),
+        (*BOND, {"slaves": ["eno4"], "bond_mode": "balance-xor"}),
+        (*CONTROLLER, {"asn": 65001}),
+        (*FABRIC, {"hello_interval": None, "ip6_prefix": "FD90::1/64"}),
         (*IMAGE, {}),
     ],
-    ids=["pool", "bridge", "zone", "image"],
+    ids=["pool", "bridge", "zone", "bond", "controller", "fabric", "image"],
 )
 def test_what_a_killed_run_made_is_taken_over_with_the_values_of_now(
     type_name: str, config: dict[str, Any], change: dict[str, Any], tmp_path: Path

@@ -26,6 +26,8 @@ from tests.support.web import served
 
 from pvelab.world.storage.contents import put_file
 from stackyard import lab
+from stackyard.base import serving
+from stackyard.clients import proxmox
 
 VM = "proxmox_virtual_environment_vm"
 CONTAINER = "proxmox_virtual_environment_container"
@@ -34,6 +36,7 @@ DOWNLOAD = "proxmox_download_file"
 # Stands for the server that the tests of a module share.
 SOURCE = "http://source"
 GIB = 2**30
+GIVEN = serving.make_certificate(["one.example.com"])
 # How many moments of each sort a soak run takes.
 SOAK_KILLS = 12
 IMAGE = "local:import/a.qcow2"
@@ -148,6 +151,28 @@ SORTS: dict[str, Sort] = {
     "network": one("proxmox_network_linux_bridge", node_name="pve1", name="vmbr9", vlan_aware=True),
     "zone": one("proxmox_sdn_zone_simple", id="zone", nodes=["pve1"]),
     "ha": one("proxmox_haresource", resource_id="vm:900", state="stopped"),
+    "backup job": one(
+        "proxmox_backup_job",
+        id="nightly",
+        schedule="*-*-* 02:00",
+        storage="local",
+        vmid=["900", "901"],
+        prune_backups={"keep-last": "3", "keep-daily": "7"},
+        fleecing={"enabled": True, "storage": "local-lvm"},
+    ),
+    "dns plugin": one("proxmox_acme_dns_plugin", plugin="dns", api="cf", data={"CF_Token": "x"}),
+    "given certificate": one(
+        "proxmox_virtual_environment_certificate",
+        node_name="pve1",
+        certificate=GIVEN.certificate_pem.decode(),
+        private_key=GIVEN.key_pem.decode(),
+    ),
+    "ordered certificate": one(
+        "proxmox_acme_certificate",
+        node_name="pve1",
+        account="default",
+        domains=[{"domain": "one.example.com"}, {"domain": "two.example.com", "plugin": "standalone"}],
+    ),
 }
 # A few of the whole matrix, for every run: a sort of guest, the call, and when the client dies.
 SHORT = [
@@ -170,6 +195,10 @@ SHORT = [
     ("kept upload", Moment.AT_WORK, "POST", "/nodes/pve1/storage/local/upload"),
     ("kept upload", Moment.DONE, "POST", "/nodes/pve1/storage/local/upload"),
     ("kept snippet", Moment.DONE, "SFTP", "*"),
+    ("backup job", Moment.DONE, "POST", "/cluster/backup"),
+    ("given certificate", Moment.DONE, "POST", "/nodes/pve1/certificates/custom"),
+    ("ordered certificate", Moment.AT_WORK, "POST", "/nodes/pve1/certificates/acme/certificate"),
+    ("ordered certificate", Moment.FAILS, "POST", "/nodes/pve1/certificates/acme/certificate"),
 ]
 # What writes a file, when its run is killed and in which call, and which file.
 FOREIGN = [
@@ -205,6 +234,8 @@ def prepare(running: lab.Running) -> None:
                 await it.apply(type_name, **config)
         async with lab_api(running) as api:
             await api.post("/nodes/pve1/lxc/902/template")
+            account = {"contact": "one@example.com", "directory": "https://ca.example.com/directory"}
+            await proxmox.wait_for(api, await api.post("/cluster/acme/account", account), timeout_s=30)
 
     asyncio.run(make())
     control(running, "snapshots/begin")

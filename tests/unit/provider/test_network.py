@@ -1,4 +1,4 @@
-"""Bridges and VLANs of a node, through their lives."""
+"""Bridges, bonds and VLANs of a node, through their lives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.support.provider import lab_api
 from tests.support.provider_bench import Bench, Failed, bench
 
 from stackyard import lab
+from stackyard.clients import proxmox
 
+BOND = "proxmox_network_linux_bond"
 BRIDGE = "proxmox_network_linux_bridge"
 VLAN = "proxmox_network_linux_vlan"
 PLACE = {"node_name": "pve1", "name": "vmbr9"}
@@ -112,3 +115,57 @@ async def test_a_vlan_by_its_name_or_by_its_parts_reads_back_both() -> None:
         assert (it.states[VLAN]["vlan"], it.states[VLAN]["comment"]) == (40, "forty")
         await it.apply(VLAN, node_name="pve1", name="lab_vlan", interface="eno1", vlan=41)
         assert (await interface(it, "lab_vlan"))["vlan-raw-device"] == "eno1"
+
+
+async def test_a_bond_keeps_the_order_of_its_cards_and_the_mode_that_proxmox_gave_it() -> None:
+    async with run() as (it, _running):
+        bond: dict[str, Any] = {"node_name": "pve1", "name": "bond9", "slaves": ["eno3", "eno2"]}
+        await it.apply(BOND, **bond)
+        assert (it.states[BOND]["slaves"], it.states[BOND]["bond_mode"]) == (["eno3", "eno2"], "balance-rr")
+        assert await it.is_settled(BOND, **bond)
+        await it.apply(BOND, **bond, bond_mode="active-backup", bond_primary="eno3")
+        assert (await interface(it, "bond9"))["bond-primary"] == "eno3"
+        # A mode that is not written any more stays; what belongs to it alone goes.
+        await it.apply(BOND, **bond)
+        assert it.states[BOND]["bond_mode"] == "active-backup"
+        assert "bond-primary" not in await interface(it, "bond9")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"name": "bond_9"}, "letters and digits"),
+        ({"bond_mode": "fastest"}, "must be one of balance-rr"),
+        ({"bond_xmit_hash_policy": "layer4"}, "must be one of layer2"),
+        ({"timeout_reload": 1}, "at least 5"),
+    ],
+)
+async def test_a_bond_that_cannot_be_is_refused_before_any_call(config: dict[str, Any], said: str) -> None:
+    async with run() as (it, _running):
+        with pytest.raises(Failed, match=said):
+            it.plan(BOND, **{"node_name": "pve1", "name": "bond9", "slaves": ["eno2"], **config})
+
+
+async def test_a_bridge_that_the_list_hides_is_there_and_one_that_is_gone_is_gone() -> None:
+    login = proxmox.Login(username="weak@pve", password="weak-password")
+    async with run() as (it, running):
+        await it.apply(BRIDGE, **PLACE)
+        states = it.states
+        async with lab_api(running) as api:
+            await api.post("/access/users", {"userid": login.username, "password": login.password})
+            await api.put("/access/acl", {"path": "/nodes", "roles": "PVEAuditor", "users": login.username})
+            async with bench(running, credentials=login) as weak:
+                weak.states = dict(states)
+                assert await weak.session.client.get("/nodes/pve1/network", {"type": "bridge"}) == []
+                assert await weak.refresh(BRIDGE) is not None
+            await api.delete("/nodes/pve1/network/vmbr9")
+            async with bench(running, credentials=login) as weak:
+                weak.states = dict(states)
+                assert await weak.refresh(BRIDGE) is None
+            await api.put(
+                "/access/acl", {"path": "/nodes", "roles": "PVEAuditor", "users": login.username, "delete": 1}
+            )
+            async with bench(running, credentials=login) as weak:
+                weak.states = dict(states)
+                with pytest.raises(Failed, match="Permission check failed"):
+                    await weak.refresh(BRIDGE)

@@ -62,4 +62,4 @@ def test_a_run_loads_only_the_kinds_that_it_uses() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     prefix = "stackyard.provider.resources.ha"
-    assert ended.stdout.strip() == str([prefix, f"{prefix}.checks", f"{prefix}.harule"])
+    assert ended.stdout.strip() == str([prefix, f"{prefix}.checks", f"{prefix}.harule", f"{prefix}.nodes"])

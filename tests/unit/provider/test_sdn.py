@@ -89,3 +89,18 @@ async def test_the_applier_acts_only_when_it_is_told_to() -> None:
         assert (
             "there is nothing" in it.operations.identify(it.known(APPLIER), APPLIER, "x").problems[0].detail
         )
+
+
+async def test_the_dns_of_a_zone_is_set_changed_and_unset() -> None:
+    async with run() as it:
+        server = {"dns": "power", "type": "powerdns", "url": "https://10.0.0.53:8081/api", "key": "secret"}
+        await it.session.client.post("/cluster/sdn/dns", server)
+        named = {"id": "zone", "dns": "power", "reverse_dns": "power", "dns_zone": "lab.example.com"}
+        await it.apply(ZONE, **named)
+        assert await it.is_settled(ZONE, **named)
+        await it.apply(APPLIER)
+        # The server has to be named with its domain again.
+        await it.apply(ZONE, **{**named, "dns_zone": "other.example.com"})
+        await it.apply(ZONE, id="zone", dns="power")
+        assert (it.states[ZONE]["dns"], it.states[ZONE]["dns_zone"]) == ("power", None)
+        assert await it.is_settled(ZONE, id="zone", dns="power")

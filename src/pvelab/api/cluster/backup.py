@@ -52,9 +52,7 @@ def list_jobs(call: Call) -> Any:
 
 
 def _next_run(call: Call, job: Mapping[str, Any]) -> dict[str, int]:
-    """Return when a job runs next, nothing for one that does not."""
-    if not job.get("enabled"):
-        return {}
+    """Return when a job would run next; Proxmox says it of one that is not enabled too."""
     try:
         found = parse_calendar_event(str(job.get("schedule", ""))).next_after(call.now())
     except CalendarEventError:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.applied import read_applied
 from pvelab.server.params.firewall_formats import ip_version, strip_full_prefix
 from pvelab.server.problems import PveError
-from pvelab.world.guests.guests import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -159,8 +159,14 @@ def edit_config(call: Call) -> Iterator[FirewallConfig]:
 
 def with_digest(entries: Sequence[Mapping[str, Any]]) -> tuple[list[Entry], str]:
     """Return copies of entries that all carry the digest of the whole list, and the digest."""
-    digest = digest_of(list(entries))
+    lines = "".join(_digest_lines(entry) for entry in entries)
+    digest = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()
     return [{**entry, "digest": digest} for entry in entries], digest
+
+
+def _digest_lines(entry: Mapping[str, Any]) -> str:
+    """Return what the digest of an entry counts; what is wrong with a rule is not part of it."""
+    return "".join(f"{key}:{entry[key]}\n" for key in sorted(entry) if not isinstance(entry[key], dict))
 
 
 def comment_line(comment: Any) -> str:

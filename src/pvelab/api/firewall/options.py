@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.firewall.config import CLUSTER, Entry, edit_config, read_config, scope_of
+from pvelab.api.firewall.config import CLUSTER, Entry, edit_config, read_config, scope_of, with_digest
 from pvelab.api.firewall.paths import SCOPES, everywhere
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import bad_parameter
 from pvelab.server.routing import route
-from pvelab.world.guests.guests import digest_of
 from pvelab.world.sections import check_digest
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _TRIAL_S = 60
 def read_options(call: Call) -> Any:
     """Answer the options that are set, and their digest."""
     options = _current(call, read_config(call).options)
-    return {**options, "digest": digest_of(options)}
+    return with_digest([options])[0][0]
 
 
 @route(*everywhere("PUT options"))
@@ -40,7 +39,7 @@ def update_options(call: Call) -> None:
         given["enable"] = call.now()
     with edit_config(call) as config:
         options = _current(call, config.options)
-        check_digest(digest_of(options), call.params.get("digest"))
+        check_digest(with_digest([options])[1], call.params.get("digest"))
         for name in split_list(call.params.get("delete", "")):
             if name not in known:
                 raise bad_parameter("delete", f"no such option '{name}'")

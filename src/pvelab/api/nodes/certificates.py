@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from pvelab.api.nodes.settings.config import load_config
 from pvelab.faults.latency import Work
@@ -114,15 +114,13 @@ def revoke_certificate(call: Call) -> Any:
     """Revoke the certificate and remove it, in a task."""
     store, node = call.store, call.node
     account, _ = _read_acme_config(call)
+    if store.get(_COLLECTION, node) is None:
+        raise PveError(f"can't open '/etc/pve/nodes/{node}/{_CUSTOM}' - No such file or directory")
 
     async def work(task: Task) -> None:
         _require_account(call, account)
         task.log("Loading ACME account details")
         task.log("Revoking old certificate")
-        if store.get(_COLLECTION, node) is None:
-            raise PveError(
-                f"unable to open file '/etc/pve/nodes/{node}/{_CUSTOM}' - No such file or directory"
-            )
         await task.spend(Work.CONFIG)
         with task.step():
             task.log("Deleting certificate files")
@@ -154,6 +152,8 @@ def _order(call: Call, kind: str) -> str:
             kept = {"pem": made.certificate_pem.decode(), "key": made.key_pem.decode()}
             store.put(_COLLECTION, node, kept)
             task.log("Restarting pveproxy")
+        if kind == "acmerenew":
+            task.log("Revoking old certificate")
 
     return call.start_task(kind, "", work)
 
@@ -205,7 +205,8 @@ def _info(filename: str, pem: str) -> dict[str, Any]:
         "issuer": _name(certificate.issuer),
         "notbefore": int(certificate.not_valid_before_utc.timestamp()),
         "notafter": int(certificate.not_valid_after_utc.timestamp()),
-        "pem": pem,
+        # Of a chain, Proxmox shows the certificate of the server alone.
+        "pem": certificate.public_bytes(serialization.Encoding.PEM).decode(),
         "san": _alternatives(certificate),
         **_key(certificate),
     }
@@ -220,7 +221,9 @@ def _alternatives(certificate: x509.Certificate) -> list[str]:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return []
-    return [str(name.value) for name in found.value]
+    return [
+        name.value.exploded if isinstance(name, x509.IPAddress) else str(name.value) for name in found.value
+    ]
 
 
 def _key(certificate: x509.Certificate) -> dict[str, Any]:
@@ -229,4 +232,6 @@ def _key(certificate: x509.Certificate) -> dict[str, Any]:
         return {"public-key-type": "rsaEncryption", "public-key-bits": key.key_size}
     if isinstance(key, ec.EllipticCurvePublicKey):
         return {"public-key-type": "id-ecPublicKey", "public-key-bits": key.key_size}
+    if isinstance(key, ed25519.Ed25519PublicKey):
+        return {"public-key-type": "ED25519", "public-key-bits": 256}
     return {}

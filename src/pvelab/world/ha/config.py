@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
+from pvelab.world.ha.groups import failback_of
 
 if TYPE_CHECKING:
     from pvelab.world.guests.guests import Guests
@@ -121,6 +122,8 @@ def effective(store: Store, guests: Guests) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for sid, resource in store.items(RESOURCES).items():
         data = {"state": "started", "failback": 1, "max_restart": 1, "max_relocate": 1, **resource}
+        if (failback := failback_of(store, resource)) is not None:
+            data["failback"] = failback
         if data["state"] == "enabled":
             data["state"] = "started"
         data["type"] = sid.partition(":")[0]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pvelab.faults.latency import Work
 from pvelab.server.problems import defect
 from pvelab.world.ha import config
+from pvelab.world.ha.groups import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -47,7 +48,7 @@ class ManagerTrigger:
         self._timer_at = 0.0
         self._act: Callable[[], float | None] | None = None
         self._is_ours: Callable[[str], bool] = lambda _upid: False
-        for collection in (config.RESOURCES, config.RULES, config.COMMANDS, "nodes", "cluster"):
+        for collection in (config.RESOURCES, config.RULES, GROUPS, config.COMMANDS, "nodes", "cluster"):
             store.watch(collection, self._notice)
         store.watch("guests", self._notice_guest)
         store.watch("tasks", self._notice_task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pvelab.world.ha import config
+from pvelab.world.ha.groups import group_rules
 from pvelab.world.ha.rules import Affinity, Rule, compile_rules
 
 if TYPE_CHECKING:
@@ -14,12 +15,13 @@ __all__ = ["affinity_of", "motion_info"]
 
 
 def affinity_of(world: World) -> Affinity:
-    """Return what the rules in force ask for."""
+    """Return what the rules in force, and groups where there still are some, ask for."""
     rules = {
         ident: Rule.read(rule)
         for ident, rule in world.store.items(config.RULES).items()
         if not rule.get("disable")
     }
+    rules |= group_rules(world.store, config.RESOURCES)
     return compile_rules(rules, list(world.cluster.nodes()))
 
 

@@ -83,13 +83,21 @@ class Client:
     async def __aexit__(self, *exc: object) -> None:
         await self._transport.__aexit__(*exc)
 
-    async def get(self, path: str, params: Params | None = None, *, max_age_s: float = 0.0) -> Any:
+    async def get(
+        self,
+        path: str,
+        params: Params | None = None,
+        *,
+        max_age_s: float = 0.0,
+        despite_writes: bool = False,
+    ) -> Any:
         """Read; identical reads at the same time are one call.
 
         Args:
             path: From the root of the API: `/nodes/pve1/qemu`.
             params: The query.
             max_age_s: Accept an answer this old, if nothing was written since.
+            despite_writes: Accept it although something was written since.
 
         Raises:
             RefusedError: Proxmox answered with an error.
@@ -97,7 +105,12 @@ class Client:
             ProxmoxUnreachableError: It does not answer.
         """
         query = encode(params or {})
-        return await self._reads.get((path, query), lambda: self._read(Call("GET", path), query), max_age_s)
+        return await self._reads.get(
+            (path, query),
+            lambda: self._read(Call("GET", path), query),
+            max_age_s,
+            despite_writes=despite_writes,
+        )
 
     async def post(self, path: str, params: Params | None = None, *, repeatable: bool = False) -> Any:
         """Create or start something.
@@ -154,7 +167,7 @@ class Client:
         try:
             return await self._repeat(call, query, body, repeatable=repeatable, timeout_s=timeout_s)
         finally:
-            self._reads.expire()
+            self._reads.note_write()
 
     async def _repeat(
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None = None

@@ -215,12 +215,15 @@ _MISSING = (
     "does not exist",
     "no such resource",
     "no such ha",
+    "no such replication job",
     "no such user",
     "no such token",
     "No such file or directory",
 )
 # Of other things "not found" is also said when something else is wrong.
 _MISSING_MAPPING = re.compile(r"\bmapping '[^']*' not found")
+# The interface of a path is a parameter like any other, and a wrong one a request that is not valid.
+_MISSING_INTERFACE = ("iface", "interface does not exist")
 
 
 def make_refused_error(call: Call, refusal: Refusal) -> RefusedError:
@@ -229,6 +232,9 @@ def make_refused_error(call: Call, refusal: Refusal) -> RefusedError:
         return LoginRefusedError(call, refusal)
     text = str(refusal)
     is_missing = any(words in text for words in _MISSING) or _MISSING_MAPPING.search(text) is not None
-    if refusal.status == 404 or (refusal.status == 500 and is_missing):
+    is_missing_interface = _MISSING_INTERFACE in [
+        (name, said.strip()) for name, said in refusal.errors.items()
+    ]
+    if refusal.status == 404 or (refusal.status == 500 and is_missing) or is_missing_interface:
         return MissingError(call, refusal)
     return RefusedError(call, refusal)

@@ -1,7 +1,8 @@
 """Reads that are shared: one call for all who ask the same at the same time.
 
 Sharing never gives an answer from before a write that the asker has seen the end of: every write that ends
-makes all answers so far, and those under way, old.
+makes all answers so far, and those under way, old. Who asks for what no write of ours can have changed may
+say so.
 """
 
 from __future__ import annotations
@@ -30,14 +31,35 @@ class SharedReads:
 
     def __init__(self) -> None:
         self._reads: dict[Key, _Read] = {}
+        # The same, whatever was written since.
+        self._latest: dict[Key, _Read] = {}
 
-    def expire(self) -> None:
+    def note_write(self) -> None:
         """Note that something was written: what is known may be wrong now."""
         self._reads.clear()
 
-    async def get(self, key: Key, read: Callable[[], Awaitable[Any]], max_age_s: float) -> Any:
-        """Return an answer that is shared with others, or read it."""
-        known = self._reads.get(key)
+    def expire(self) -> None:
+        """Forget everything: somebody else may have written."""
+        self._reads.clear()
+        self._latest.clear()
+
+    async def get(
+        self,
+        key: Key,
+        read: Callable[[], Awaitable[Any]],
+        max_age_s: float,
+        *,
+        despite_writes: bool = False,
+    ) -> Any:
+        """Return an answer that is shared with others, or read it.
+
+        Args:
+            key: What is read.
+            read: Reads it.
+            max_age_s: How old an answer may be.
+            despite_writes: Whether one from before a write will do.
+        """
+        known = (self._latest if despite_writes else self._reads).get(key)
         if known is None or not self._is_fresh(known, max_age_s):
             known = self._begin(key, read)
         # Shielded, because anyone who is cancelled must not take the others' answer along.
@@ -55,12 +77,14 @@ class SharedReads:
 
         task = asyncio.get_running_loop().create_task(run())
         begun = _Read(task, time.monotonic())
-        self._reads[key] = begun
+        self._reads[key] = self._latest[key] = begun
         task.add_done_callback(lambda done: self._end(key, done))
         return begun
 
     def _end(self, key: Key, task: asyncio.Task[Any]) -> None:
-        known = self._reads.get(key)
-        failed = task.cancelled() or task.exception() is not None
-        if failed and known is not None and known.task is task:
-            del self._reads[key]
+        if not task.cancelled() and task.exception() is None:
+            return
+        for reads in (self._reads, self._latest):
+            known = reads.get(key)
+            if known is not None and known.task is task:
+                del reads[key]

@@ -116,6 +116,8 @@ class Transport:
             # The proxy of the environment is for other machines.
             trust_env=not is_here(self._base),
         )
+        # The library would send PUT and DELETE again by itself: whether that is right, only the caller knows.
+        self._session._retry_connection = False
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -61,6 +61,9 @@ def test_what_does_not_exist_is_an_error_of_its_own() -> None:
     async def scenario(_running: lab.Running, client: proxmox.Client) -> None:
         with pytest.raises(proxmox.MissingError, match=r"101\.conf' does not exist"):
             await client.get("/nodes/pve1/qemu/101/config")
+        # Proxmox calls this a parameter that is not valid.
+        with pytest.raises(proxmox.MissingError, match="iface: interface does not exist"):
+            await client.get("/nodes/pve1/network/vmbr99")
 
     in_lab(scenario)
 
@@ -88,6 +91,20 @@ def test_a_lost_answer_of_a_create_is_never_sent_again() -> None:
         with pytest.raises(proxmox.AnswerLostError):
             await client.post("/pools", {"poolid": "once"})
         assert [pool["poolid"] for pool in await client.get("/pools")] == ["once"]
+
+    in_lab(scenario)
+
+
+@pytest.mark.parametrize("verb", ["PUT", "DELETE"])
+def test_a_change_on_a_kept_connection_is_sent_once_unless_it_may_be_repeated(verb: str) -> None:
+    async def scenario(running: lab.Running, client: proxmox.Client) -> None:
+        await client.post("/pools", {"poolid": "once"})
+        name = running.add_fault("drop", method=verb, path="/pools/once", when="after", times=5)
+        send = client.put if verb == "PUT" else client.delete
+        with pytest.raises(proxmox.AnswerLostError):
+            await send("/pools/once", repeatable=False)
+        _, _, times_used = running.world.faults.rules()[name]
+        assert times_used == 1
 
     in_lab(scenario)
 

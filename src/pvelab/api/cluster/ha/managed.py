@@ -9,6 +9,7 @@ from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
 from pvelab.world.ha import config
+from pvelab.world.ha.groups import GROUPS, are_migrated
 from pvelab.world.ha.motion import motion_info
 from pvelab.world.ha.requests import check_state
 from pvelab.world.sections import Kind, SectionFile
@@ -30,9 +31,13 @@ _MIGRATED = "invalid parameter 'group': ha groups have been migrated to rules"
 
 @route("GET /cluster/ha/resources")
 def list_resources(call: Call) -> Any:
-    """List what is highly available."""
+    """List what is highly available, with what is wrong with its group."""
     wanted = call.params.get("type")
     found = [_format_resource(call, sid) for sid in call.store.items(config.RESOURCES)]
+    for resource in found:
+        group = resource.get("group")
+        if group and call.store.get(GROUPS, group) is None:
+            resource["errors"] = {"group": f"group '{group}' does not exist"}
     return [resource for resource in found if wanted in (None, resource["type"])]
 
 
@@ -51,7 +56,7 @@ def create_resource(call: Call) -> Any:
     kind, _, name = sid.partition(":")
     if params.get("type", kind) != kind:
         raise PveError("types does not match")
-    if params.get("group") is not None:
+    if params.get("group") is not None and are_migrated(call.store):
         raise PveError(_MIGRATED)
     _check_guest(call, kind, name)
     given = {key: value for key, value in params.items() if key not in ("sid", "type")}
@@ -69,7 +74,7 @@ def update_resource(call: Call) -> Any:
     sid = config.full_sid(world.guests, params["sid"])
     kind = sid.partition(":")[0]
     if params.get("group"):
-        raise PveError(_MIGRATED)
+        _check_group(call, str(params["group"]))
     check_state(world, sid, params.get("state"))
     with world.cluster.lock_file(LOCK, "update resources config failed"):
         file = SectionFile(call.store, config.RESOURCES)
@@ -118,6 +123,13 @@ def _order_migration(call: Call, word: str) -> dict[str, Any]:
     if target in blocking:
         answer["blocking-resources"] = blocking[target]
     return answer
+
+
+def _check_group(call: Call, group: str) -> None:
+    if are_migrated(call.store):
+        raise PveError(_MIGRATED)
+    if call.store.get(GROUPS, group) is None:
+        raise PveError(f"HA group '{group}' does not exist")
 
 
 def _check_guest(call: Call, kind: str, name: str) -> None:

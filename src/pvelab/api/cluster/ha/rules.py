@@ -1,4 +1,4 @@
-"""The rules of HA: `/cluster/ha/rules`, and the groups that they took the place of, `/cluster/ha/groups`."""
+"""The rules of HA: `/cluster/ha/rules`, which have taken the place of groups."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
 from pvelab.world.ha import config
+from pvelab.world.ha.groups import are_migrated
 from pvelab.world.ha.rules import Rule, check_rules, parse_nodes, print_nodes
 from pvelab.world.sections import Kind, SectionFile
 
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pvelab.server.call import Call
-    from pvelab.server.routing import Handler
     from pvelab.world.ha.rules import Errors
     from pvelab.world.store import Document
 
-__all__ = ["REFUSED_GROUPS", "create_rule", "delete_rule", "list_rules", "read_rule", "update_rule"]
+__all__ = ["create_rule", "delete_rule", "list_rules", "read_rule", "update_rule"]
 
 _KINDS = {
     "node-affinity": Kind(
@@ -58,6 +58,7 @@ def read_rule(call: Call) -> Any:
 @route("POST /cluster/ha/rules")
 def create_rule(call: Call) -> Any:
     """Add a rule that can be kept beside the others."""
+    _require_rules(call, "create ha rule")
     call.world.cluster.require_quorum()
     ident = str(call.params["rule"])
     kind = _KINDS[str(call.params["type"])]
@@ -73,6 +74,7 @@ def create_rule(call: Call) -> Any:
 @route("PUT /cluster/ha/rules/{rule}")
 def update_rule(call: Call) -> Any:
     """Change a rule."""
+    _require_rules(call, "update ha rule")
     ident = str(call.params["rule"])
     with call.world.cluster.lock_file(LOCK, "update HA rules failed"):
         file = SectionFile(call.store, config.RULES)
@@ -95,24 +97,9 @@ def delete_rule(call: Call) -> Any:
         SectionFile(call.store, config.RULES).remove(str(call.params["rule"]))
 
 
-def _make_refusal(what: str) -> Handler:
-    def handler(_call: Call) -> Any:
-        raise PveError(f"cannot {what}: ha groups have been migrated to rules")
-
-    return handler
-
-
-# Since 9.0 there are rules in place of groups, and a cluster without groups can have none.
-REFUSED_GROUPS = tuple(
-    route(name)(_make_refusal(what))
-    for name, what in {
-        "GET /cluster/ha/groups": "index groups",
-        "GET /cluster/ha/groups/{group}": "read group",
-        "POST /cluster/ha/groups": "create group",
-        "PUT /cluster/ha/groups/{group}": "update group",
-        "DELETE /cluster/ha/groups/{group}": "delete group",
-    }.items()
-)
+def _require_rules(call: Call, what: str) -> None:
+    if not are_migrated(call.store):
+        raise PveError(f"cannot {what}: ha groups have not been migrated yet")
 
 
 def _read_rule(call: Call) -> dict[str, Any]:

@@ -40,6 +40,8 @@ __all__ = [
     "update_fabric",
 ]
 
+# The versions of the networks of a fabric.
+_PREFIXES = {"ip_prefix": 4, "ip6_prefix": 6}
 _FLAG: Mapping[str, Any] = {"type": "boolean", "optional": 1}
 # The declared API says nothing of what these arrays hold, as it depends on the protocol.
 _ARRAY: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}, "optional": 1}
@@ -76,6 +78,8 @@ def create_fabric(call: Call) -> Any:
     ident, protocol = call.params["id"], call.params["protocol"]
     check_protocol(protocol)
     given = _settings(call, protocol)
+    # Only a new fabric gets its networks without host bits; a change keeps them as they are given.
+    given |= {key: str(ipaddress.ip_network(given[key], strict=False)) for key in _PREFIXES if key in given}
     with change_sdn(call, "adding fabric failed"):
         check_digest(fabrics_digest(call.store), call.params.get("digest"))
         if call.store.get(FABRICS, ident) is not None:
@@ -151,12 +155,12 @@ def _list_visible_fabrics(call: Call) -> list[dict[str, Any]]:
 
 def _settings(call: Call, protocol: str) -> dict[str, Any]:
     given = {key: value for key, value in call.params.items() if key in FABRIC_SETTINGS[protocol]}
-    for key, version in (("ip_prefix", 4), ("ip6_prefix", 6)):
+    for key, version in _PREFIXES.items():
         if key in given:
-            network = ipaddress.ip_network(given[key], strict=False)
-            if network.version != version:
+            prefix = ipaddress.ip_interface(given[key])
+            if prefix.version != version:
                 raise PveError(f"invalid {key} '{given[key]}': not an IPv{version} network")
-            given[key] = str(network)
+            given[key] = str(prefix)
     if "area" in given:
         check_area(str(given["area"]))
     return given

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from stackyard.fields.properties import flag
 from stackyard.provider.checks import one_of
 from stackyard.provider.crud import Collection
-from stackyard.provider.fields import COMMA_SET, FLAG, TEXT, Field, Form
+from stackyard.provider.fields import COMMA_SET, FLAG, TEXT, Field
 from stackyard.provider.kinds import both_names
 from stackyard.provider.problems import Problem
 from stackyard.provider.resources.ha.checks import COMMENT, HA_ID
+from stackyard.provider.resources.ha.nodes import NODES, check_nodes
 from stackyard.provider.schema import Rule
 from stackyard.provider.values import UNKNOWN, Object, get_known
 
@@ -22,26 +23,16 @@ __all__ = ["RESOURCE"]
 _NODES, _RESOURCES = "node-affinity", "resource-affinity"
 
 
-def _write_nodes(nodes: Mapping[str, Any]) -> str:
-    return ",".join(
-        name if priority is None else f"{name}:{priority}" for name, priority in sorted(nodes.items())
-    )
-
-
-def _read_nodes(text: Any) -> dict[str, int | None]:
-    parts = (part.strip().partition(":") for part in str(text).split(",") if part.strip())
-    return {name: int(priority) if priority else None for name, _, priority in parts}
-
-
 _RULE_FIELDS = (
     Field(attribute="type", form=TEXT, clears=False),
     Field(attribute="comment", form=TEXT),
-    Field(attribute="disable", form=FLAG),
+    # Proxmox passes over a 0: a rule is in force again when the flag is deleted.
+    Field(attribute="disable", form=FLAG, off=False),
     Field(attribute="resources", form=COMMA_SET, clears=False),
 )
 _RULE_OWN_FIELDS = {
     _NODES: (
-        Field(attribute="nodes", form=Form(write=_write_nodes, read=_read_nodes), clears=False),
+        Field(attribute="nodes", form=NODES, clears=False),
         Field(attribute="strict", form=FLAG),
     ),
     _RESOURCES: (Field(attribute="affinity", form=TEXT, clears=False),),
@@ -88,13 +79,6 @@ def _is_member(text: str) -> bool:
     return kind in ("vm", "ct") and number.isdecimal()
 
 
-def _check_nodes(nodes: Mapping[str, Any]) -> str | None:
-    priorities = [float(one) for one in nodes.values() if one is not None and one is not UNKNOWN]
-    if not nodes or any(not 0 <= one <= 1000 or not one.is_integer() for one in priorities):
-        return "must name a node or more, with whole priorities from 0 to 1000"
-    return None
-
-
 RESOURCE = Collection(
     path="/cluster/ha/rules",
     key="rule",
@@ -111,7 +95,7 @@ RESOURCE = Collection(
         "disable": Rule(default=False),
         "strict": Rule(default=False),
         "resources": Rule(check=_check_members),
-        "nodes": Rule(check=_check_nodes),
+        "nodes": Rule(check=check_nodes),
         "affinity": Rule(check=one_of("positive", "negative")),
     },
     validate=_check_rule,

@@ -9,7 +9,7 @@ from stackyard.clients import proxmox
 from stackyard.fields.properties import flag
 from stackyard.provider.checks import at_least, is_address, is_cidr
 from stackyard.provider.crud import Collection
-from stackyard.provider.fields import FLAG, NUMBER, TEXT, TRIMMED, Field
+from stackyard.provider.fields import FLAG, NUMBER, TEXT, TRIMMED, Field, Form
 from stackyard.provider.problems import ImportIdError
 from stackyard.provider.schema import Rule
 from stackyard.provider.values import Object
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stackyard.provider.kinds import Work
 
-__all__ = ["SHARED_RULES", "identify", "interfaces", "state_of_interface"]
+__all__ = ["PORTS", "SHARED_RULES", "identify", "interfaces", "ports_as_ordered", "state_of_interface"]
 
 OwnState = Callable[[Object, Mapping[str, Any]], Object]
 
@@ -27,6 +27,12 @@ _RELOAD_S = 100
 # What `ifreload` ends with while another one is still at work.
 _RELOAD_BUSY = "exit code 89"
 _RELOAD_ATTEMPTS = 5
+
+# Proxmox keeps ports in the order in which they are given.
+PORTS = Form(
+    write=lambda ports: " ".join(sorted(port.strip() for port in ports if port.strip())),
+    read=lambda text: str(text).split(),
+)
 
 _SHARED = (
     Field(attribute="address", key="cidr", form=TEXT),
@@ -52,10 +58,17 @@ SHARED_RULES = {
 def state_of_interface(known: Object, row: Mapping[str, Any]) -> Object:
     """Return what no property of an interface gives as it is."""
     read: Object = {"autostart": flag(row.get("autostart"))}
-    # An empty comment is not stored, and ports are stored in the order of their names.
+    # An empty comment is not stored.
     if row.get("comments") is None and known.get("comment") == "":
         read["comment"] = ""
     return read
+
+
+def ports_as_ordered(known: Object, row: Mapping[str, Any], field: Field) -> Object:
+    """Return the ports of an interface in the order of the configuration, where they are the same ones."""
+    listed = known.get(field.attribute)
+    is_same = sorted(str(row.get(field.name) or "").split()) == sorted(listed or ())
+    return {field.attribute: listed} if is_same else {}
 
 
 async def _reload(work: Work, state: Object) -> None:
@@ -94,6 +107,7 @@ def interfaces(kind: str, fields: Sequence[Field], own_state: OwnState) -> Colle
         named={"type": kind},
         fields=(*_SHARED, *fields),
         own_state=own_state,
+        filtered=True,
         finish=_reload,
         gone="The interface was gone already",
     )

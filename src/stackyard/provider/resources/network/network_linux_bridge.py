@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.properties import flag
 from stackyard.provider.checks import matches
-from stackyard.provider.fields import FLAG, TEXT, Field, Form
+from stackyard.provider.fields import FLAG, TEXT, Field
 from stackyard.provider.kinds import both_names
 from stackyard.provider.problems import Problem
 from stackyard.provider.resources.network.interfaces import (
+    PORTS,
     SHARED_RULES,
     identify,
     interfaces,
+    ports_as_ordered,
     state_of_interface,
 )
 from stackyard.provider.schema import Rule
@@ -25,10 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RESOURCE"]
 
-_PORTS = Form(
-    write=lambda ports: " ".join(sorted(port.strip() for port in ports if port.strip())),
-    read=lambda text: str(text).split(),
-)
+_PORTS = Field(attribute="ports", key="bridge_ports", form=PORTS, off=[])
 _BRIDGE_NAME = matches(
     "[A-Za-z][A-Za-z0-9_]{0,9}",
     "be letters, digits and underscores, begin with a letter, and have at most 10",
@@ -40,9 +39,7 @@ _VLAN_IDS = matches(
 
 def _bridge_state(known: Object, row: Mapping[str, Any]) -> Object:
     read = {**state_of_interface(known, row), "vlan_aware": flag(row.get("bridge_vlan_aware"))}
-    if sorted(str(row.get("bridge_ports") or "").split()) == sorted(known.get("ports") or ()):
-        read["ports"] = known.get("ports")
-    return read
+    return {**read, **ports_as_ordered(known, row, _PORTS)}
 
 
 def _plan_vids(planned: PlanDraft) -> None:
@@ -66,7 +63,7 @@ def _check_bridge(config: Object) -> Iterator[Problem]:
 RESOURCE = interfaces(
     "bridge",
     (
-        Field(attribute="ports", key="bridge_ports", form=_PORTS, off=[]),
+        _PORTS,
         Field(attribute="vlan_aware", key="bridge_vlan_aware", form=FLAG, off=False),
         Field(attribute="vids", key="bridge_vids", form=TEXT),
     ),

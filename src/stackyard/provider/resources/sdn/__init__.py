@@ -1,1 +1,1 @@
-"""SDN zones, vnets, subnets and the applier: written as pending, live once applied."""
+"""SDN zones, vnets, subnets, controllers, fabrics and the applier: written as pending, live once applied."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-__all__ = ["RESOURCE"]
+__all__ = ["RESOURCE", "SUBNET_FIELDS", "list_subnets_at"]
 
 
 def _write_range(range_: Object) -> str:
@@ -81,20 +81,27 @@ def _check_subnet(config: Object) -> Iterator[Problem]:
         yield Problem(path=("dhcp_range",), detail=f"The range begins at {first}, after its end at {last}.")
 
 
+def list_subnets_at(state: Mapping[str, Any]) -> str:
+    """Return the path of the subnets of a vnet."""
+    return f"/cluster/sdn/vnets/{proxmox.quote(state['vnet'])}/subnets"
+
+
+SUBNET_FIELDS = (
+    Field(attribute="dhcp_dns_server", key="dhcp-dns-server", form=TEXT),
+    Field(attribute="dhcp_range", key="dhcp-range", form=Form(write=_write_range, read=_read_range)),
+    Field(attribute="dns_zone_prefix", key="dnszoneprefix", form=TEXT),
+    Field(attribute="gateway", form=TEXT),
+    Field(attribute="snat", form=FLAG),
+)
+
 RESOURCE = Collection(
-    path=lambda state: f"/cluster/sdn/vnets/{proxmox.quote(state['vnet'])}/subnets",
+    path=list_subnets_at,
     key="subnet",
     attribute="cidr",
     listed_as="id",
     identity=lambda state: f"{state['vnet']}/{state['cidr']}",
     made_with={"type": "subnet"},
-    fields=(
-        Field(attribute="dhcp_dns_server", key="dhcp-dns-server", form=TEXT),
-        Field(attribute="dhcp_range", key="dhcp-range", form=Form(write=_write_range, read=_read_range)),
-        Field(attribute="dns_zone_prefix", key="dnszoneprefix", form=TEXT),
-        Field(attribute="gateway", form=TEXT),
-        Field(attribute="snat", form=FLAG),
-    ),
+    fields=SUBNET_FIELDS,
     own_state=_subnet_state,
     query=PENDING,
     is_row=_is_subnet,

@@ -9,19 +9,23 @@ from stackyard.provider.kinds import both_names
 from stackyard.provider.resources.sdn.pending import PENDING, SDN_ID, current
 from stackyard.provider.schema import Rule
 
-__all__ = ["RESOURCE"]
+__all__ = ["RESOURCE", "VNETS", "VNET_FIELDS"]
+
+VNETS = "/cluster/sdn/vnets"
+VNET_FIELDS = (
+    Field(attribute="zone", form=TEXT, clears=False),
+    Field(attribute="alias", form=TEXT),
+    Field(attribute="isolate_ports", key="isolate-ports", form=FLAG),
+    Field(attribute="tag", form=NUMBER),
+    Field(attribute="vlan_aware", key="vlanaware", form=FLAG),
+)
 
 RESOURCE = Collection(
-    path="/cluster/sdn/vnets",
+    path=VNETS,
     key="vnet",
-    fields=(
-        Field(attribute="zone", form=TEXT, clears=False),
-        Field(attribute="alias", form=TEXT),
-        Field(attribute="isolate_ports", key="isolate-ports", form=FLAG),
-        Field(attribute="tag", form=NUMBER),
-        Field(attribute="vlan_aware", key="vlanaware", form=FLAG),
-    ),
+    fields=VNET_FIELDS,
     query=PENDING,
+    filtered=True,
     current=current,
 ).resource(
     both_names("sdn_vnet"),

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from stackyard.provider.checks import one_of
-from stackyard.provider.fields import TEXT, Field
 from stackyard.provider.resources.sdn.zones import make_zone
 from stackyard.provider.schema import Rule
 
 __all__ = ["RESOURCE"]
 
-RESOURCE = make_zone(
-    "simple", Field(attribute="dhcp", form=TEXT), rules={"dhcp": Rule(check=one_of("dnsmasq"))}
-)
+RESOURCE = make_zone("simple", rules={"dhcp": Rule(check=one_of("dnsmasq"))})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from stackyard.provider.fields import TEXT, Field
 from stackyard.provider.resources.sdn.zones import make_zone
 
 __all__ = ["RESOURCE"]
 
-RESOURCE = make_zone("vlan", Field(attribute="bridge", form=TEXT, clears=False))
+RESOURCE = make_zone("vlan")

@@ -1,0 +1,1 @@
+"""The accounts and plugins of ACME to order certificates with."""

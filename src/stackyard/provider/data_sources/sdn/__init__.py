@@ -1,0 +1,1 @@
+"""SDN zones, vnets, subnets, controllers and fabrics, read only."""

@@ -1,0 +1,9 @@
+"""`proxmox_sdn_fabric_openfabric`: nodes that route to each other with OpenFabric."""
+
+from __future__ import annotations
+
+from stackyard.provider.data_sources.sdn.reading import make_fabric_source
+
+__all__ = ["DATA_SOURCE"]
+
+DATA_SOURCE = make_fabric_source("openfabric")

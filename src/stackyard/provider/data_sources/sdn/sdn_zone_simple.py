@@ -1,0 +1,9 @@
+"""`proxmox_sdn_zone_simple`: a zone of one node."""
+
+from __future__ import annotations
+
+from stackyard.provider.data_sources.sdn.reading import make_zone_source
+
+__all__ = ["DATA_SOURCE"]
+
+DATA_SOURCE = make_zone_source("simple")

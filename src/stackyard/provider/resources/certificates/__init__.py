@@ -1,0 +1,1 @@
+"""Certificates of nodes, and the accounts and plugins of ACME to order them with."""

@@ -1,0 +1,1 @@
+"""Jobs of the cluster: backups and replication of guests."""

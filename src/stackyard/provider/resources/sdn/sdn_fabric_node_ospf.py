@@ -1,0 +1,9 @@
+"""`proxmox_sdn_fabric_node_ospf`: a node of an OSPF fabric."""
+
+from __future__ import annotations
+
+from stackyard.provider.resources.sdn.fabrics import make_fabric_node
+
+__all__ = ["RESOURCE"]
+
+RESOURCE = make_fabric_node("ospf")

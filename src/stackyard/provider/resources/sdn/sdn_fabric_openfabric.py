@@ -1,0 +1,9 @@
+"""`proxmox_sdn_fabric_openfabric`: nodes that route to each other with OpenFabric."""
+
+from __future__ import annotations
+
+from stackyard.provider.resources.sdn.fabrics import make_fabric
+
+__all__ = ["RESOURCE"]
+
+RESOURCE = make_fabric("openfabric")
