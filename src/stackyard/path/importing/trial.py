@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
+import time
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +28,14 @@ from stackyard.desired import Container, Desired, Vm
 from stackyard.engine import statefile, tofu
 from stackyard.engine.changes import Action, read_changes
 from stackyard.engine.version import EngineBrokenError
-from stackyard.guard.subjects import describe
+from stackyard.guard.subjects import describe, is_guest
 from stackyard.path import plan
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.run import open_run
+from stackyard.path.settings import ProviderChoice
 from stackyard.render.names import label
+from stackyard.render.networks import APPLIER
+from stackyard.render.objects import address_of_object
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.sources.store import ChosenStore
 
@@ -47,23 +52,25 @@ __all__ = [
     "ProvenState",
     "changes_of",
     "prove",
+    "prove_objects",
     "read_plan_document",
     "require_nothing",
 ]
 
 DIFFERS = Kind(
     code="E-IMPORT-DIFFERS",
-    summary="A guest is not what its entry would make it",
-    remedy="Change the guest by hand so that it can be said, or leave it out with a filter.",
+    summary="A guest or object is not what its entry would make it",
+    remedy="Change it by hand so that it can be said, or leave it out: a guest with a filter, an object of "
+    "a cluster with --leave SECTION.NAME.",
 )
 
 
 class ImportDiffersError(StackyardError):
-    """A plan for imported guests would change them; the file and the state are as they were."""
+    """A plan for what is imported would change it; the file and the state are as they were."""
 
     code = "E-IMPORT-NOT-EMPTY"
     summary = "The plan after the import is not empty"
-    default_remedy = "Read the differences; change those guests by hand, or leave them out with a filter."
+    default_remedy = "Read the differences; change what differs by hand, or leave it out."
 
     def __init__(self, detail: str, changes: Sequence[Change]) -> None:
         super().__init__(detail)
@@ -133,6 +140,92 @@ async def prove(
     return ProvenState(document={**found, "outputs": _outputs(document)})
 
 
+async def prove_objects(
+    resolved: Resolved,
+    settings: RunSettings,
+    import_ids: Mapping[str, str],
+    *,
+    emit: events.Emit = events.ignore,
+) -> ProvenState:
+    """Import objects of a cluster into a state that is thrown away, and show that a plan is empty.
+
+    The built-in provider imports them, whichever one plans later: bpg cannot import all kinds, and its states
+    are the same.
+
+    Args:
+        resolved: The target with the objects alone.
+        settings: How to run.
+        import_ids: The ids to import by, by address.
+        emit: Takes the events.
+
+    Raises:
+        ImportDiffersError: The plan would change some of them.
+        TofuError: Anything that the engine reports.
+    """
+    secrets = {address_of_object(one.key): frozenset(one.secrets) for one in resolved.desired.objects}
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        elsewhere = dataclasses.replace(
+            settings, store=ChosenStore(base=Path(folder)), provider=ProviderChoice.BUILT_IN
+        )
+        async with open_run(resolved, elsewhere, emit=emit) as run:
+            title = f"Importing {len(import_ids)} objects into a trial state"
+            with events.step(emit, "import", title), _object_blocks(run, import_ids):
+                await _import(run)
+            with events.step(emit, "prove", "Proving that the plan is empty"):
+                document = await read_plan_document(run)
+                await _add_appliers(run, document)
+                await _complete(run, document, secrets)
+                document = await read_plan_document(run)
+                require_nothing(read_changes(document).planned, str(resolved.target))
+            return ProvenState(document=_read(run))
+
+
+@contextlib.contextmanager
+def _object_blocks(run: Run, import_ids: Mapping[str, str]) -> Iterator[None]:
+    """Ask the engine to import objects, and forbid it to change any, for the length of the block."""
+    imports = [{"to": address, "id": given} for address, given in import_ids.items()]
+    kept: dict[str, Any] = {}
+    for address in import_ids:
+        kind, _, name = address.partition(".")
+        kept.setdefault(kind, {})[name] = {"lifecycle": {"ignore_changes": "all"}}
+    # What puts changes into force is an act: there is nothing to import, and it must not happen here.
+    rendered = parse_json(run.rendered.files["main.tf.json"], LARGE)["resource"]
+    kept |= (
+        {APPLIER: {name: {"count": 0} for name in rendered.get(APPLIER, ())}} if APPLIER in rendered else {}
+    )
+    wanted = {"imports.tf.json": {"import": imports}, "imports_override.tf.json": {"resource": kept}}
+    if run.served is not None:
+        run.served.expected.update(list_expected_values(run.rendered, {"import": imports}))
+    with _written(run, wanted):
+        yield
+
+
+async def _add_appliers(run: Run, plan: Mapping[str, Any]) -> None:
+    """Put into the state what applies changes of the SDN, as if it had done so for what is there."""
+    new = [
+        entry
+        for entry in plan.get("resource_changes", ())
+        if entry["type"] == APPLIER and entry["change"]["actions"] == ["create"]
+    ]
+    if not new:
+        return
+    document = _read(run)
+    provider = document["resources"][0]["provider"]
+    for entry in new:
+        values = {**entry["change"]["after"], "id": str(time.time_ns() // 1_000_000)}
+        document["resources"].append(
+            {
+                "mode": "managed",
+                "type": APPLIER,
+                "name": entry["name"],
+                "provider": provider,
+                "instances": [{"schema_version": 0, "attributes": values, "sensitive_attributes": []}],
+            }
+        )
+    document["serial"] += 1
+    await statefile.state_push(run.workdir, orjson.dumps(document))
+
+
 @contextlib.contextmanager
 def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
     """Ask the engine to import guests, and forbid it to change any, for the length of the block."""
@@ -145,6 +238,13 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
     if run.served is not None:
         # What Proxmox does not keep is spelled as in the configuration: bpg compares the texts.
         run.served.expected.update(list_expected_values(run.rendered, {"import": imports}))
+    with _written(run, wanted):
+        yield
+
+
+@contextlib.contextmanager
+def _written(run: Run, wanted: Mapping[str, Any]) -> Iterator[None]:
+    """Have more files in the folder of the engine for the length of the block."""
     try:
         for name, content in wanted.items():
             files.replace_file(run.workdir.folder / name, orjson.dumps(content))
@@ -196,18 +296,27 @@ def require_nothing(changes: Sequence[Change], target: str) -> None:
     """
     found = [change for change in changes if change.action not in (Action.NOTHING, Action.READ)]
     if found:
-        guests = "a guest" if len(found) == 1 else f"{len(found)} guests"
-        raise ImportDiffersError(f"A plan for {target} would change {guests} that should be imported.", found)
+        word = "guest" if all(map(is_guest, found)) else "object"
+        those = f"a{'n' if word == 'object' else ''} {word}" if len(found) == 1 else f"{len(found)} {word}s"
+        raise ImportDiffersError(f"A plan for {target} would change {those} that should be imported.", found)
 
 
-async def _complete(run: Run, plan: Mapping[str, Any]) -> None:
-    """Put into the state what a plan would put there without touching a guest."""
+async def _complete(
+    run: Run, plan: Mapping[str, Any], secrets: Mapping[str, frozenset[str]] = types.MappingProxyType({})
+) -> None:
+    """Put into the state what a plan would put there without touching a guest, and secrets.
+
+    Nobody can read a secret, so the one that the user names is taken to be the one that is there.
+    """
     changes = {entry["address"]: entry["change"] for entry in plan.get("resource_changes", ())}
     updates = {
         address: _fill_unknown(change["after"], change.get("after_unknown"), change["before"])
         for address, change in changes.items()
         if change["actions"] == ["update"]
     }
+    for address, names in secrets.items():
+        if changes.get(address, {}).get("actions") not in (None, ["update"], ["no-op"]):
+            updates[address] = {name: changes[address]["after"][name] for name in names}
     if updates:
         await _edit(run, updates)
 
