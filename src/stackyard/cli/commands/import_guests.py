@@ -49,8 +49,8 @@ __all__ = ["import_guests"]
     "--leave",
     metavar="KEY,...",
     multiple=True,
-    help="Configuration keys that the site cannot express and that stay unchanged; for a hypervisor, sections "
-    "and objects that stay unmanaged (`firewall`, `storages.nas`).",
+    help="Configuration keys that the site cannot express and that stay unchanged; for a hypervisor, "
+    "sections and objects that stay unmanaged (`firewall`, `storages.nas`).",
 )
 @click.option(
     "--all",

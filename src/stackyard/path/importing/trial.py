@@ -51,6 +51,7 @@ __all__ = [
     "ImportDiffersError",
     "ProvenState",
     "changes_of",
+    "describe_differences",
     "prove",
     "prove_objects",
     "read_plan_document",
@@ -80,11 +81,14 @@ class ImportDiffersError(StackyardError):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Every difference."""
         return tuple(
-            Diagnostic(kind=DIFFERS, detail=text) for change in self.changes for text in _differences(change)
+            Diagnostic(kind=DIFFERS, detail=text)
+            for change in self.changes
+            for text in describe_differences(change)
         )
 
 
-def _differences(change: Change) -> Iterator[str]:
+def describe_differences(change: Change) -> Iterator[str]:
+    """Return what a plan would change, a sentence for each."""
     who = describe(change)
     if not change.differences:
         yield f"{who}: the plan would {change.action.value} it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -141,19 +142,18 @@ class HypervisorWriter:
             yield yamledit.Set(("api",), self.host)
 
     def _changes(self, new: Sequence[FoundObject]) -> Iterator[yamledit.Change]:
-        begun: set[tuple[str, ...]] = set()
-        for one in new:
-            path, entry = one.section.path, _lay_out(to_short(one.section, dict(one.entry)))
-            if one.section.layout is Layout.ONE:
-                yield yamledit.Set(path, entry)
-            elif one.section.layout is Layout.BY_NAME:
-                yield yamledit.Set((*path, one.name), entry)
-            elif path in begun or self._has(path):
-                yield yamledit.Append(path, entry)
+        for section, found in itertools.groupby(new, key=lambda one: one.section):
+            laid_out = [(one.name, _lay_out(to_short(section, dict(one.entry)))) for one in found]
+            entries = [entry for _, entry in laid_out]
+            if section.layout is Layout.ONE:
+                yield from (yamledit.Set(section.path, entry) for entry in entries)
+            elif section.layout is Layout.BY_NAME:
+                yield from (yamledit.Set((*section.path, name), entry) for name, entry in laid_out)
+            elif self._has(section.path):
+                yield from (yamledit.Append(section.path, entry) for entry in entries)
             else:
                 # An empty list is written in brackets, and everything that is added would stay in them.
-                yield yamledit.Set(path, [entry])
-            begun.add(path)
+                yield yamledit.Set(section.path, entries)
 
     def _has(self, path: tuple[str, ...]) -> bool:
         """Return whether the file has entries in a list."""

@@ -27,6 +27,7 @@ class Listing:
         identity: The attributes that name an entry of a list.
         read_with: Attributes that are only read where they are set already.
         usual: Values that need not be written, beside the defaults of the provider.
+        unset: The entry of settings that nobody has made.
         private: Attributes that hold secrets, beside those that the schema marks.
     """
 
@@ -41,6 +42,7 @@ class Listing:
     identity: tuple[str, ...] = ()
     read_with: Mapping[str, Any] = field(default_factory=dict)
     usual: Mapping[str, Any] = field(default_factory=dict)
+    unset: Mapping[str, Any] = field(default_factory=dict)
     private: frozenset[str] = frozenset()
 
 
@@ -104,7 +106,8 @@ _REPOSITORIES = "/nodes/{node}/apt/repositories"
 
 # By the kinds of `sections`.
 LISTS: Mapping[str, Listing] = {
-    "cluster_options": Listing(given="cluster"),
+    # The prefix is the one of new clusters, which Proxmox shows also where it is not set.
+    "cluster_options": Listing(given="cluster", usual={"mac_prefix": "BC:24:11"}),
     "storage_directory": _storage("dir", **_BACKUPS),
     "storage_nfs": _storage("nfs", **_BACKUPS),
     "storage_cifs": _storage("cifs", **_BACKUPS),
@@ -130,7 +133,7 @@ LISTS: Mapping[str, Listing] = {
     "hardware_mapping_usb": _list("/cluster/mapping/usb", "id"),
     "hardware_mapping_dir": _list("/cluster/mapping/dir", "id"),
     "metrics_server": _list("/cluster/metrics/server", "id"),
-    "backup_job": _list("/cluster/backup", "id"),
+    "backup_job": _list("/cluster/backup", "id", usual={"enabled": True}),
     "replication": _list("/cluster/replication", "id", is_builtin=lambda row: bool(row.get("remove_job"))),
     "acme_account": _list("/cluster/acme/account", "name"),
     "acme_dns_plugin": _list(
@@ -155,7 +158,7 @@ LISTS: Mapping[str, Listing] = {
     "firewall_alias": _list("/cluster/firewall/aliases", "name", "cluster/{name}"),
     "firewall_ipset": _list("/cluster/firewall/ipset", "name", "cluster/{name}"),
     "cluster_firewall_security_group": _list("/cluster/firewall/groups", "group"),
-    "cluster_firewall": Listing(given="cluster-firewall", usual={"ebtables": True}),
+    "cluster_firewall": Listing(given="cluster-firewall", unset={"ebtables": True}),
     "network_linux_bond": _interface("bond"),
     # Proxmox gives a bridge that is aware of VLANs all of them.
     "network_linux_bridge": _interface("bridge", usual={"vlan_aware": False, "vids": "2-4094"}),

@@ -13,10 +13,10 @@ from stackyard.base.documents.limits import LARGE
 from stackyard.desired import Desired
 from stackyard.path.environment import resolve_on
 from stackyard.path.importing.hypervisor.file import HypervisorWriter
-from stackyard.path.importing.hypervisor.survey import survey_objects
+from stackyard.path.importing.hypervisor.survey import LeftOut, survey_objects
 from stackyard.path.importing.managed import is_elsewhere
 from stackyard.path.importing.takeover import take
-from stackyard.path.importing.trial import prove_objects
+from stackyard.path.importing.trial import ImportDiffersError, describe_differences, prove_objects
 from stackyard.path.target import Target
 from stackyard.render.objects import address_of_object
 from stackyard.state import StateService
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stackyard.path.importing.hypervisor.file import WrittenFile
-    from stackyard.path.importing.hypervisor.survey import FoundObject, LeftOut
+    from stackyard.path.importing.hypervisor.survey import FoundObject
+    from stackyard.path.importing.trial import ProvenState
     from stackyard.path.run import RunSettings
     from stackyard.path.target import Resolved
     from stackyard.sources.site import ConfigResolver
@@ -67,7 +68,6 @@ class HypervisorImportResult:
         objects: What was imported.
         left_out: What cannot be written into the file, and why not.
         managed: The states that have other objects, by what the user calls them.
-        known: How many objects the target had before.
     """
 
     target: str
@@ -76,7 +76,6 @@ class HypervisorImportResult:
     objects: tuple[FoundObject, ...]
     left_out: tuple[LeftOut, ...]
     managed: Mapping[str, str]
-    known: int
 
 
 async def import_hypervisor(
@@ -111,27 +110,67 @@ async def import_hypervisor(
         one.label: held.elsewhere[key] for one in survey.objects if (key := _key(one)) in held.elsewhere
     }
     free = [one for one in survey.objects if one.label not in managed]
-    written = writer.write(free)
+    chosen = await _choose(writer, free, held, settings, emit)
+    if chosen.proven is not None and not wanted.is_trial:
+        await take(chosen.written.resolved, settings, chosen.written.text, chosen.proven, emit=emit)
+    return HypervisorImportResult(
+        target=str(target),
+        state=target.state_name,
+        written=chosen.written if chosen.objects else None,
+        objects=chosen.objects,
+        left_out=(*survey.left_out, *chosen.left_out),
+        managed=managed,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """The objects to import: the file with them, the proof, and what had to be left out."""
+
+    objects: tuple[FoundObject, ...]
+    written: WrittenFile
+    proven: ProvenState | None
+    left_out: tuple[LeftOut, ...]
+
+
+async def _choose(
+    writer: HypervisorWriter,
+    free: Sequence[FoundObject],
+    held: _Held,
+    settings: RunSettings,
+    emit: events.Emit,
+) -> _Chosen:
+    """Prove that the plan for objects is empty; one that no entry can describe is left out of the file."""
+    left_out: list[LeftOut] = []
+    while True:
+        written = writer.write(free)
+        objects = _list_new(free, written, held)
+        import_ids = {written.addresses[one.identity]: one.import_id for one in objects}
+        trial = _only(written.resolved, import_ids)
+        try:
+            proven = await prove_objects(trial, settings, import_ids, emit=emit) if objects else None
+        except ImportDiffersError as err:
+            differing = {change.address: " ".join(describe_differences(change)) for change in err.changes}
+            new = {written.addresses[one.identity]: one for one in written.new}
+            if not differing.keys() <= new.keys():
+                # An entry of the user's is not for us to remove.
+                raise
+            left_out += [LeftOut(label=new[one].label, reason=reason) for one, reason in differing.items()]
+            free = [one for one in free if written.addresses.get(one.identity) not in differing]
+        else:
+            return _Chosen(
+                objects=objects, written=written, proven=proven, left_out=(*left_out, *written.misfits)
+            )
+
+
+def _list_new(free: Sequence[FoundObject], written: WrittenFile, held: _Held) -> tuple[FoundObject, ...]:
+    """Return the objects that the state does not have, or whose entries are new."""
     misfits = {one.label for one in written.misfits}
-    objects = tuple(
+    return tuple(
         one
         for one in free
         if one.label not in misfits
         and (one in written.new or written.addresses[one.identity] not in held.own)
-    )
-    if objects:
-        import_ids = {written.addresses[one.identity]: one.import_id for one in objects}
-        proven = await prove_objects(_only(written.resolved, import_ids), settings, import_ids, emit=emit)
-        if not wanted.is_trial:
-            await take(written.resolved, settings, written.text, proven, emit=emit)
-    return HypervisorImportResult(
-        target=str(target),
-        state=target.state_name,
-        written=written if objects else None,
-        objects=objects,
-        left_out=(*survey.left_out, *written.misfits),
-        managed=managed,
-        known=len(free) - len(objects),
     )
 
 

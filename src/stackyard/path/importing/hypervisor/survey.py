@@ -17,7 +17,7 @@ from stackyard.sources.hypervisor.models import resource_type
 from stackyard.sources.hypervisor.sections import CLUSTER, NODE, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from stackyard.path.importing.hypervisor.lists import Listing
     from stackyard.provider.values import Object
@@ -150,8 +150,8 @@ class _Reader:
         for section in CLUSTER if self.node is None else NODE:
             if section.name in self.left_alone or section.path[0] in self.left_alone:
                 continue
-            for kind in section.kinds.values():
-                listed += await self._list(section, kind)
+            found = [one for kind in section.kinds.values() for one in await self._list(section, kind)]
+            listed += sorted(found, key=lambda one: (one.name, one.import_id))
         kinds = {one.kind for one in listed}
         wanted = [one for one in listed if one.listing.unless not in kinds and not self._is_left(one)]
         slots = asyncio.Semaphore(_AT_ONCE)
@@ -188,7 +188,7 @@ class _Reader:
                     found.append(one)
             elif kind == next(iter(section.kinds.values())) and not listing.is_builtin(row):
                 self._leave_unknown(section, listing, row, name)
-        return sorted(found, key=lambda one: one.import_id)
+        return found
 
     def _leave_unknown(self, section: Section, listing: Listing, row: Mapping[str, Any], name: str) -> None:
         """Report an object of a type that no section of the file has."""
@@ -232,7 +232,7 @@ class _Reader:
             reason = f"Proxmox does not show {_join(sorted(secrets))}, and the site has no secret for it."
             return LeftOut(label=label, reason=reason, secrets=missing)
         entry |= {name: {"secret": secret} for name, secret in secrets.items()}
-        if not entry and one.section.layout is Layout.ONE:
+        if one.section.layout is Layout.ONE and entry == one.listing.unset:
             return None
         return FoundObject(
             section=one.section,
