@@ -32,7 +32,7 @@ async def run_import_hypervisor(session: Session, values: dict[str, Any]) -> Res
     source = EnvironmentSource.find(values["site"], emit=session.emit)
     warn_of_unstored_states(source.store.base, session)
     settings = settings_of(values, source.store)
-    done = []
+    done: list[HypervisorImportResult] = []
     for wanted in await _list_wanted(source, values):
         # What one of them wrote is there for the next.
         fresh = EnvironmentSource.find(values["site"], emit=session.emit) if done else source

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
-import time
 import types
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,7 @@ from stackyard.guard.subjects import describe, is_guest
 from stackyard.path import plan
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.run import open_run
-from stackyard.path.settings import ProviderChoice
 from stackyard.render.names import label
-from stackyard.render.networks import APPLIER
-from stackyard.render.objects import address_of_object
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.sources.store import ChosenStore
 
@@ -50,11 +46,14 @@ if TYPE_CHECKING:
 __all__ = [
     "ImportDiffersError",
     "ProvenState",
+    "apply_imports",
     "changes_of",
+    "complete_state",
     "describe_differences",
+    "more_files",
     "prove",
-    "prove_objects",
     "read_plan_document",
+    "read_state",
     "require_nothing",
 ]
 
@@ -133,101 +132,15 @@ async def prove(
         async with open_run(trial, elsewhere, emit=emit) as run:
             title = f"Importing {len(guests)} guests into a trial state"
             with events.step(emit, "import", title), _import_blocks(run, alone):
-                await _import(run)
+                await apply_imports(run)
                 await _tell_pools(run, alone)
             with events.step(emit, "prove", "Proving that the plan is empty"):
                 document = await read_plan_document(run)
-                await _complete(run, document)
+                await complete_state(run, document)
                 document = await read_plan_document(run)
                 require_nothing(read_changes(document).planned, str(resolved.target))
-            found = _read(run)
+            found = read_state(run)
     return ProvenState(document={**found, "outputs": _outputs(document)})
-
-
-async def prove_objects(
-    resolved: Resolved,
-    settings: RunSettings,
-    import_ids: Mapping[str, str],
-    *,
-    emit: events.Emit = events.ignore,
-) -> ProvenState:
-    """Import objects of a cluster into a state that is thrown away, and show that a plan is empty.
-
-    The built-in provider imports them, whichever one plans later: bpg cannot import all kinds, and its states
-    are the same.
-
-    Args:
-        resolved: The target with the objects alone.
-        settings: How to run.
-        import_ids: The ids to import by, by address.
-        emit: Takes the events.
-
-    Raises:
-        ImportDiffersError: The plan would change some of them.
-        TofuError: Anything that the engine reports.
-    """
-    secrets = {address_of_object(one.key): frozenset(one.secrets) for one in resolved.desired.objects}
-    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
-        elsewhere = dataclasses.replace(
-            settings, store=ChosenStore(base=Path(folder)), provider=ProviderChoice.BUILT_IN
-        )
-        async with open_run(resolved, elsewhere, emit=emit) as run:
-            title = f"Importing {len(import_ids)} objects into a trial state"
-            with events.step(emit, "import", title), _object_blocks(run, import_ids):
-                await _import(run)
-            with events.step(emit, "prove", "Proving that the plan is empty"):
-                document = await read_plan_document(run)
-                await _add_appliers(run, document)
-                await _complete(run, document, secrets)
-                document = await read_plan_document(run)
-                require_nothing(read_changes(document).planned, str(resolved.target))
-            return ProvenState(document=_read(run))
-
-
-@contextlib.contextmanager
-def _object_blocks(run: Run, import_ids: Mapping[str, str]) -> Iterator[None]:
-    """Ask the engine to import objects, and forbid it to change any, for the length of the block."""
-    imports = [{"to": address, "id": given} for address, given in import_ids.items()]
-    kept: dict[str, Any] = {}
-    for address in import_ids:
-        kind, _, name = address.partition(".")
-        kept.setdefault(kind, {})[name] = {"lifecycle": {"ignore_changes": "all"}}
-    # What puts changes into force is an act: there is nothing to import, and it must not happen here.
-    rendered = parse_json(run.rendered.files["main.tf.json"], LARGE)["resource"]
-    kept |= (
-        {APPLIER: {name: {"count": 0} for name in rendered.get(APPLIER, ())}} if APPLIER in rendered else {}
-    )
-    wanted = {"imports.tf.json": {"import": imports}, "imports_override.tf.json": {"resource": kept}}
-    if run.served is not None:
-        run.served.expected.update(list_expected_values(run.rendered, {"import": imports}))
-    with _written(run, wanted):
-        yield
-
-
-async def _add_appliers(run: Run, plan: Mapping[str, Any]) -> None:
-    """Put into the state what applies changes of the SDN, as if it had done so for what is there."""
-    new = [
-        entry
-        for entry in plan.get("resource_changes", ())
-        if entry["type"] == APPLIER and entry["change"]["actions"] == ["create"]
-    ]
-    if not new:
-        return
-    document = _read(run)
-    provider = document["resources"][0]["provider"]
-    for entry in new:
-        values = {**entry["change"]["after"], "id": str(time.time_ns() // 1_000_000)}
-        document["resources"].append(
-            {
-                "mode": "managed",
-                "type": APPLIER,
-                "name": entry["name"],
-                "provider": provider,
-                "instances": [{"schema_version": 0, "attributes": values, "sensitive_attributes": []}],
-            }
-        )
-    document["serial"] += 1
-    await statefile.state_push(run.workdir, orjson.dumps(document))
 
 
 @contextlib.contextmanager
@@ -242,12 +155,12 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
     if run.served is not None:
         # What Proxmox does not keep is spelled as in the configuration: bpg compares the texts.
         run.served.expected.update(list_expected_values(run.rendered, {"import": imports}))
-    with _written(run, wanted):
+    with more_files(run, wanted):
         yield
 
 
 @contextlib.contextmanager
-def _written(run: Run, wanted: Mapping[str, Any]) -> Iterator[None]:
+def more_files(run: Run, wanted: Mapping[str, Any]) -> Iterator[None]:
     """Have more files in the folder of the engine for the length of the block."""
     try:
         for name, content in wanted.items():
@@ -258,7 +171,12 @@ def _written(run: Run, wanted: Mapping[str, Any]) -> Iterator[None]:
             (run.workdir.folder / name).unlink(missing_ok=True)
 
 
-async def _import(run: Run) -> None:
+async def apply_imports(run: Run) -> None:
+    """Perform the import blocks in the folder of the engine, where they change nothing.
+
+    Raises:
+        ImportDiffersError: They would.
+    """
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         options = tofu.PlanOptions(parallelism=run.settings.parallelism)
@@ -305,7 +223,7 @@ def require_nothing(changes: Sequence[Change], target: str) -> None:
         raise ImportDiffersError(f"A plan for {target} would change {those} that should be imported.", found)
 
 
-async def _complete(
+async def complete_state(
     run: Run, plan: Mapping[str, Any], secrets: Mapping[str, frozenset[str]] = types.MappingProxyType({})
 ) -> None:
     """Put into the state what a plan would put there without touching a guest, and secrets.
@@ -327,7 +245,7 @@ async def _complete(
 
 async def _edit(run: Run, attributes: Mapping[str, Mapping[str, Any]]) -> None:
     """Put attributes into the state, by address."""
-    document = _read(run)
+    document = read_state(run)
     for resource in document["resources"]:
         for instance in resource["instances"]:
             instance["attributes"] |= attributes.get(f"{resource['type']}.{resource['name']}", {})
@@ -335,7 +253,8 @@ async def _edit(run: Run, attributes: Mapping[str, Mapping[str, Any]]) -> None:
     await statefile.state_push(run.workdir, orjson.dumps(document))
 
 
-def _read(run: Run) -> dict[str, Any]:
+def read_state(run: Run) -> dict[str, Any]:
+    """Return the state of a run that has imported something."""
     content = run.states.contents.read(run.resolved.target.state_name)
     if content is None:
         raise EngineBrokenError("The engine imported guests and has no state of them.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
     from stackyard.sources.hypervisor.sections import Section
 
-__all__ = ["Words", "list_secrets", "to_entry", "to_short"]
+__all__ = ["Words", "list_private", "list_secrets", "to_entry", "to_short"]
 
 _OTHER = re.compile(r"[^A-Za-z0-9]+")
 
@@ -49,7 +49,7 @@ def to_entry(words: Words, state: Object) -> dict[str, Any]:
     # What has to be there comes first.
     for name in sorted(facts, key=lambda one: not facts[one].get("required")):
         attribute = section.names.get(name, name)
-        if is_secret(words, name):
+        if _is_secret(words, name):
             continue
         value = _value(words, attribute, block, state.get(attribute))
         if value is not None:
@@ -105,7 +105,7 @@ def _object(block: Block, values: Mapping[str, Any] | None, schema: Schema) -> d
     return found
 
 
-def is_secret(words: Words, name: str) -> bool:
+def _is_secret(words: Words, name: str) -> bool:
     """Return whether an attribute, by its name in the file, holds a secret."""
     fact = list_attributes(words.section, words.kind)[name]
     return bool(fact.get("sensitive")) or name in words.listing.private
@@ -117,10 +117,15 @@ def list_secrets(words: Words, name: str, state: Object) -> dict[str, str]:
     needed = [
         one
         for one, fact in facts.items()
-        if is_secret(words, one) and (fact.get("required") or state.get(words.section.names.get(one, one)))
+        if fact.get("sensitive") and (fact.get("required") or state.get(words.section.names.get(one, one)))
     ]
     place = _OTHER.sub("_", f"{words.section.path[-1]}_{name}").strip("_").lower()
     return {one: f"passwords.{place}_{one}" for one in needed}
+
+
+def list_private(words: Words, state: Object) -> list[str]:
+    """Return the attributes that are shown and may hold secrets, which a file cannot have in clear."""
+    return [one for one in sorted(words.listing.private) if state.get(one)]
 
 
 def to_short(section: Section, entry: dict[str, Any]) -> Any:

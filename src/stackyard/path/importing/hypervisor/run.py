@@ -14,9 +14,10 @@ from stackyard.desired import Desired
 from stackyard.path.environment import resolve_on
 from stackyard.path.importing.hypervisor.file import HypervisorWriter
 from stackyard.path.importing.hypervisor.survey import LeftOut, survey_objects
+from stackyard.path.importing.hypervisor.trial import prove_objects
 from stackyard.path.importing.managed import is_elsewhere
 from stackyard.path.importing.takeover import take
-from stackyard.path.importing.trial import ImportDiffersError, describe_differences, prove_objects
+from stackyard.path.importing.trial import ImportDiffersError, describe_differences
 from stackyard.path.target import Target
 from stackyard.render.objects import address_of_object
 from stackyard.state import StateService

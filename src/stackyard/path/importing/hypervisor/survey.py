@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
-from stackyard.path.importing.hypervisor.entries import Words, list_secrets, to_entry
+from stackyard.path.importing.hypervisor.entries import Words, list_private, list_secrets, to_entry
 from stackyard.path.importing.hypervisor.lists import listing_of
 from stackyard.provider import registry
 from stackyard.provider.operations import Operations
@@ -17,7 +17,7 @@ from stackyard.sources.hypervisor.models import resource_type
 from stackyard.sources.hypervisor.sections import CLUSTER, NODE, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 
     from stackyard.path.importing.hypervisor.lists import Listing
     from stackyard.provider.values import Object
@@ -144,14 +144,14 @@ class _Reader:
     known: registry.Registry = field(default_factory=registry.load)
 
     async def survey(self) -> Survey:
-        rows = await self.session.client.get("/nodes")
-        self.result.nodes = frozenset(str(row["node"]) for row in rows)
+        nodes = await self.session.client.get("/nodes")
+        self.result.nodes = frozenset(str(row["node"]) for row in nodes)
         listed: list[_Listed] = []
         for section in CLUSTER if self.node is None else NODE:
             if section.name in self.left_alone or section.path[0] in self.left_alone:
                 continue
-            found = [one for kind in section.kinds.values() for one in await self._list(section, kind)]
-            listed += sorted(found, key=lambda one: (one.name, one.import_id))
+            rows = [one for kind in section.kinds.values() for one in await self._list(section, kind)]
+            listed += sorted(rows, key=lambda one: (one.name, one.import_id))
         kinds = {one.kind for one in listed}
         wanted = [one for one in listed if one.listing.unless not in kinds and not self._is_left(one)]
         slots = asyncio.Semaphore(_AT_ONCE)
@@ -211,7 +211,8 @@ class _Reader:
         if type_ not in self.known.resources:
             return LeftOut(label=label, reason="The built-in provider does not have it.")
         known, operations = self.known.resources[type_], Operations(self.session)
-        self.session.expected = {**self.session.expected, (type_, one.import_id): one.listing.read_with}
+        seed = dict(one.listing.read_with)
+        self.session.expected = {**self.session.expected, (type_, one.import_id): seed}
         result = operations.identify(known, type_, one.import_id)
         if result.state is not None and not result.problems:
             result = await operations.read(known, type_, result.state, result.private)
@@ -226,6 +227,9 @@ class _Reader:
     def _put(self, one: _Listed, words: Words, state: Object) -> FoundObject | LeftOut | None:
         label = label_of(one.section, one.name)
         entry = to_entry(words, state)
+        if private := list_private(words, state):
+            reason = f"Its {_join(private)} may hold secrets, which a file cannot have in clear."
+            return LeftOut(label=label, reason=reason)
         secrets = list_secrets(words, "" if one.section.layout is Layout.ONE else one.name, state)
         missing = tuple(sorted(name for name in secrets.values() if name not in self.secrets))
         if missing:
@@ -246,7 +250,9 @@ class _Reader:
         )
 
 
-async def _rows(client: proxmox.Client, listing: Listing, names: Mapping[str, Any]) -> Any:
+async def _rows(
+    client: proxmox.Client, listing: Listing, names: Mapping[str, Any]
+) -> AsyncIterator[Mapping[str, Any]]:
     if not listing.path:
         yield {}
         return
