@@ -110,3 +110,11 @@ def test_guests_that_were_there_before_are_imported(newcomer: Reader) -> None:
     mine = [block for block in blocks_of("docs/howto/import.md") if "--from-state" not in block.script]
     printed = "".join(map(newcomer.type, mine))
     assert "web-1" in printed
+
+
+def test_a_cluster_is_imported_as_the_page_says(newcomer: Reader) -> None:
+    printed = follow(newcomer, "import-a-cluster.md")
+    assert "Would import" in printed
+    assert "Imported 10 objects into hypervisor:pve1" in printed
+    assert "There is nothing to import into hypervisor:home" in printed
+    assert "Imported 10 objects into hypervisor:pve3" in printed

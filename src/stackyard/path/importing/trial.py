@@ -25,7 +25,7 @@ from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import StackyardError
 from stackyard.desired import Container, Desired, Vm
 from stackyard.engine import statefile, tofu
-from stackyard.engine.changes import Action, read_changes
+from stackyard.engine.changes import UNKNOWN, Action, read_changes
 from stackyard.engine.version import EngineBrokenError
 from stackyard.guard.subjects import describe, is_guest
 from stackyard.path import plan
@@ -89,9 +89,11 @@ class ImportDiffersError(StackyardError):
 def describe_differences(change: Change) -> Iterator[str]:
     """Return what a plan would change, a sentence for each."""
     who = describe(change)
-    if not change.differences:
+    # What is only found out by a change says nothing about the reason for it.
+    differences = [one for one in change.differences if one.after is not UNKNOWN]
+    if not differences:
         yield f"{who}: the plan would {change.action.value} it."
-    for one in change.differences:
+    for one in differences:
         forces = ", for which it would be replaced" if one.forces_replace else ""
         yield f"{who}: `{one.name}` is {one.before!r} and would become {one.after!r}{forces}."
 

@@ -19,6 +19,7 @@ from stackyard.path.importing.managed import is_elsewhere
 from stackyard.path.importing.takeover import take
 from stackyard.path.importing.trial import ImportDiffersError, describe_differences
 from stackyard.path.target import Target
+from stackyard.render.networks import APPLIER
 from stackyard.render.objects import address_of_object
 from stackyard.state import StateService
 from stackyard.state.managed import read_managed
@@ -151,9 +152,11 @@ async def _choose(
         try:
             proven = await prove_objects(trial, settings, import_ids, emit=emit) if objects else None
         except ImportDiffersError as err:
-            differing = {change.address: " ".join(describe_differences(change)) for change in err.changes}
+            # What applies changes of the SDN only does so because of others.
+            changes = [change for change in err.changes if change.kind != APPLIER]
+            differing = {one.address: " ".join(describe_differences(one)) for one in changes}
             new = {written.addresses[one.identity]: one for one in written.new}
-            if not differing.keys() <= new.keys():
+            if not differing or not differing.keys() <= new.keys():
                 # An entry of the user's is not for us to remove.
                 raise
             left_out += [LeftOut(label=new[one].label, reason=reason) for one, reason in differing.items()]
