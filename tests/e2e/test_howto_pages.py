@@ -135,3 +135,11 @@ def test_the_network_of_a_node_is_changed_with_a_way_back(reader: Reader) -> Non
     assert "pve1 puts its old network back if it is out of reach for 120 seconds." in printed
     assert "bridge-vlan-aware yes" in printed
     assert "mtu 1400" in printed
+
+
+def test_a_cluster_is_imported_as_the_page_says(newcomer: Reader) -> None:
+    printed = follow(newcomer, "import-a-cluster.md")
+    assert "Would import" in printed
+    assert "Imported 10 objects into hypervisor:pve1" in printed
+    assert "There is nothing to import into hypervisor:home" in printed
+    assert "Imported 10 objects into hypervisor:pve3" in printed

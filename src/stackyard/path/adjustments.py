@@ -53,7 +53,7 @@ def adjustments(
 def list_expected_values(
     rendered: Rendered, blocks: Mapping[str, Any]
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return what a configuration says of the guests that are to be imported, by type and import id.
+    """Return what a configuration says of what is to be imported, by type and import id.
 
     Proxmox does not keep everything (`migrate`, how long to wait for an agent), and shows no difference
     between what is left out and a default. An import that begins with the configuration finds what really
@@ -66,8 +66,8 @@ def list_expected_values(
     found = {}
     for block in imports:
         kind, _, name = block["to"].partition(".")
-        if kind in _BEGINNING:
-            found[kind, block["id"]] = _select_literals(resources[kind][name], _BEGINNING[kind])
+        values = {key: value for key, value in resources[kind][name].items() if key != "depends_on"}
+        found[kind, block["id"]] = _select_literals(values, _BEGINNING.get(kind, frozenset()))
     return found
 
 

@@ -16,7 +16,7 @@ from stackyard.provider.kinds import Work
 from stackyard.provider.legacy_values import align
 from stackyard.provider.plan import IMPORTED, plan_change
 from stackyard.provider.problems import AttributeValueError, Path, Problem
-from stackyard.provider.schema import UNSET, Block
+from stackyard.provider.schema import UNSET, Block, Nesting
 from stackyard.provider.validate import check_block
 from stackyard.provider.values import UNKNOWN, Object
 
@@ -164,7 +164,11 @@ class Operations:
         expected = self._session.expected.get((type_name, given), {})
         with self._report_errors(result):
             result.state = known.schema.block.complete(
-                {**_defaults(known.schema.block), **expected, **known.kind.identify(given)}
+                {
+                    **_defaults(known.schema.block),
+                    **_as_state(known.schema.block, expected),
+                    **known.kind.identify(given),
+                }
             )
         return result
 
@@ -205,6 +209,18 @@ def _defaults(block: Block) -> Object:
         for name, attribute in block.attributes.items()
         if attribute.rule.default is not UNSET
     }
+
+
+def _as_state(block: Block, expected: Object) -> Object:
+    """Return what a configuration says in the form of a state: single blocks as lists, objects whole."""
+    values = dict(expected)
+    for name, nested in block.blocks.items():
+        if nested.nesting in (Nesting.LIST, Nesting.SET) and isinstance(values.get(name), dict):
+            values[name] = [values[name]]
+    for name, attribute in block.attributes.items():
+        if attribute.nested is not None and values.get(name) is not None:
+            values[name] = attribute.nested.complete(values[name])
+    return values
 
 
 def _without_unknown(state: Object) -> Object:

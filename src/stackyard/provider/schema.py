@@ -93,7 +93,7 @@ class Block:
         whole = self.empty()
         whole.update((name, value) for name, value in values.items() if name in whole)
         for name, nested in self.blocks.items():
-            whole[name] = _complete_nested(nested, whole[name])
+            whole[name] = nested.complete(whole[name])
         return whole
 
 
@@ -106,6 +106,16 @@ class Nested:
     min_items: int = 0
     max_items: int = 0
     rule: Rule = Rule()
+
+    def complete(self, value: Any) -> Any:
+        """Return a value with every attribute and block in it, and in all that it consists of."""
+        if isinstance(value, list):
+            return [self.block.complete(one) if isinstance(one, dict) else one for one in value]
+        if isinstance(value, dict):
+            if self.nesting is Nesting.MAP:
+                return {key: self.block.complete(one) for key, one in value.items()}
+            return self.block.complete(value)
+        return [] if value is None and self.nesting is not Nesting.SINGLE else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +131,6 @@ class Schema:
     version: int
     block: Block
     sdk: bool = False
-
-
-def _complete_nested(nested: Nested, value: Any) -> Any:
-    if isinstance(value, list):
-        return [nested.block.complete(one) if isinstance(one, dict) else one for one in value]
-    if isinstance(value, dict):
-        if nested.nesting is Nesting.MAP:
-            return {key: nested.block.complete(one) for key, one in value.items()}
-        return nested.block.complete(value)
-    if value is None and nested.nesting is not Nesting.SINGLE:
-        return []
-    return value
 
 
 def read_schema(facts: Mapping[str, Any], rules: Mapping[str, Rule]) -> Schema:

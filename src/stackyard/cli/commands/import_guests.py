@@ -1,4 +1,4 @@
-"""`stackyard import`: guests that are already there."""
+"""`stackyard import`: guests that are already there, and the cluster itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ __all__ = ["import_guests"]
 @click.argument("target", shell_complete=complete_targets)
 @click.argument("engine_words", metavar="[ADDRESS ID]...", nargs=-1)
 @reach_options
-@click.option("--node", "nodes", metavar="NODE,...", multiple=True, help="Only guests on these nodes.")
+@click.option(
+    "--node",
+    "nodes",
+    metavar="NODE,...",
+    multiple=True,
+    help="Only guests on these nodes; for a hypervisor, the node.",
+)
 @click.option(
     "--filter",
     "filters",
@@ -43,7 +49,14 @@ __all__ = ["import_guests"]
     "--leave",
     metavar="KEY,...",
     multiple=True,
-    help="Configuration keys that the site cannot express and that stay unchanged.",
+    help="Configuration keys that the site cannot express and that stay unchanged; for a hypervisor, "
+    "sections and objects that stay unmanaged (`firewall`, `storages.nas`).",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="For a hypervisor: write the file of the cluster, and one for each of its nodes.",
 )
 @click.option(
     "--dry-run",
@@ -64,6 +77,10 @@ def import_guests(session: Session, /, **values: Any) -> Result:
     A guest has one owner. With --from-state, the guests leave the state of the configuration that managed
     them: `stackyard import env:home -H pve1 --from-state ../old/terraform.tfstate`.
 
+    The cluster itself is imported into a file of hypervisors/, with its storages, users, networks, firewall
+    and all else: `stackyard import hypervisor:home --all`, or `stackyard import hypervisor:pve1 --node pve1`
+    for one node. What cannot be read, such as passwords, is left out and listed.
+
     Into a stack, name the address of each block and the ID of the resource:
     `stackyard import stack:network proxmox_virtual_environment_pool.lab lab`.
     """
@@ -73,6 +90,11 @@ def import_guests(session: Session, /, **values: Any) -> Result:
 
         return session.run(run_stack_import(session, values))
     refuse_stack_options(values)
+    if values["target"].partition(":")[0] == "hypervisor":
+        with pause_garbage_collection():
+            from stackyard.cli.runs.import_hypervisor import run_import_hypervisor  # lazy: as above
+
+        return session.run(run_import_hypervisor(session, values))
     with pause_garbage_collection():
         from stackyard.cli.runs.import_guests import run_import  # lazy: the help needs none of it
 

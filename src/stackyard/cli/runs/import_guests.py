@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from stackyard.path.importing.other_states import OtherGuest
     from stackyard.path.importing.run import ImportResult
 
-__all__ = ["run_import"]
+__all__ = ["list_changed_lines", "run_import"]
 
 
 async def run_import(session: Session, values: dict[str, Any]) -> Result:
     """Import the guests that the options name."""
+    if values["everything"]:
+        raise UsageError("`--all` is for a hypervisor: `stackyard import hypervisor:NAME --all`.")
     source = EnvironmentSource.find(values["site"], emit=session.emit)
     nodes = [f"node={_node(node, source)}" for given in values["nodes"] for node in _words(given)]
     texts = [*([",".join(nodes)] if nodes else []), *values["filters"]]
@@ -79,7 +81,7 @@ def _env(target: str, source: EnvironmentSource) -> str:
     if colon and kind == source.kind and name:
         return name
     if colon:
-        raise UsageError("Guests are imported into an env: say `env:NAME`.")
+        raise UsageError("Guests are imported into an env: say `env:NAME`. A cluster: `hypervisor:NAME`.")
     return find_target(target, {source.kind: source})[1]
 
 
@@ -138,7 +140,7 @@ def _show(writer: TextWriter, done: ImportResult, wanted: ImportRequest) -> None
         writer.line("There is nothing to import: every guest that is meant is managed already.")
     else:
         if wanted.is_trial:
-            for line in _list_changed_lines(written.text.before or "", written.text.after):
+            for line in list_changed_lines(written.text.before or "", written.text.after):
                 writer.line(line)
         rows = [(one.name, str(one.vm_id), _type(one), one.node) for one in done.guests]
         writer.table(("guest", "vm id", "type", "node"), rows)
@@ -175,6 +177,7 @@ def _show_released(writer: TextWriter, released: Released) -> None:
         writer.line(f"  {line}")
 
 
-def _list_changed_lines(before: str, after: str) -> list[str]:
+def list_changed_lines(before: str, after: str) -> list[str]:
+    """Return what a text gains and loses, with a few lines around."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

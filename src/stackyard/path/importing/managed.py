@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site import ConfigResolver
     from stackyard.state import StateService
 
-__all__ = ["managed_guests"]
+__all__ = ["is_elsewhere", "managed_guests"]
 
 
 def managed_guests(
@@ -33,18 +33,18 @@ def managed_guests(
     """
     managed = read_managed(states)
     for name in managed.unreadable:
-        if not _is_elsewhere(name, resolver, nodes, endpoint):
+        if not is_elsewhere(name, resolver, nodes, endpoint):
             raise EncryptedStateError(f"{name} may have guests of this cluster, and cannot be looked into.")
     # An id is the only one of its cluster, wherever there the guest has gone since.
     return {
         vm_id: name
         for name, held in managed.holdings.items()
-        if not _is_elsewhere(name, resolver, nodes, endpoint)
+        if not is_elsewhere(name, resolver, nodes, endpoint)
         for vm_id in list_indexed_vm_ids(held, nodes)
     }
 
 
-def _is_elsewhere(name: str, resolver: ConfigResolver, nodes: Collection[str], endpoint: str) -> bool:
+def is_elsewhere(name: str, resolver: ConfigResolver, nodes: Collection[str], endpoint: str) -> bool:
     """Tell whether a state is for a node of the same name in another cluster."""
     node = resolver.site.nodes.get(name.rpartition("/")[2])
     if node is None or node.model.api_endpoint == endpoint:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import tempfile
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,9 @@ from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import StackyardError
 from stackyard.desired import Container, Desired, Vm
 from stackyard.engine import statefile, tofu
-from stackyard.engine.changes import Action, read_changes
+from stackyard.engine.changes import UNKNOWN, Action, read_changes
 from stackyard.engine.version import EngineBrokenError
-from stackyard.guard.subjects import describe
+from stackyard.guard.subjects import describe, is_guest
 from stackyard.path import plan
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.run import open_run
@@ -46,25 +47,31 @@ if TYPE_CHECKING:
 __all__ = [
     "ImportDiffersError",
     "ProvenState",
+    "apply_imports",
     "changes_of",
+    "complete_state",
+    "describe_differences",
+    "more_files",
     "prove",
     "read_plan_document",
+    "read_state",
     "require_nothing",
 ]
 
 DIFFERS = Kind(
     code="E-IMPORT-DIFFERS",
-    summary="A guest is not what its entry would make it",
-    remedy="Change the guest by hand so that it can be said, or leave it out with a filter.",
+    summary="A guest or object is not what its entry would make it",
+    remedy="Change it by hand so that it can be said, or leave it out: a guest with a filter, an object of "
+    "a cluster with --leave SECTION.NAME.",
 )
 
 
 class ImportDiffersError(StackyardError):
-    """A plan for imported guests would change them; the file and the state are as they were."""
+    """A plan for what is imported would change it; the file and the state are as they were."""
 
     code = "E-IMPORT-NOT-EMPTY"
     summary = "The plan after the import is not empty"
-    default_remedy = "Read the differences; change those guests by hand, or leave them out with a filter."
+    default_remedy = "Read the differences; change what differs by hand, or leave it out."
 
     def __init__(self, detail: str, changes: Sequence[Change]) -> None:
         super().__init__(detail)
@@ -74,15 +81,20 @@ class ImportDiffersError(StackyardError):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Every difference."""
         return tuple(
-            Diagnostic(kind=DIFFERS, detail=text) for change in self.changes for text in _differences(change)
+            Diagnostic(kind=DIFFERS, detail=text)
+            for change in self.changes
+            for text in describe_differences(change)
         )
 
 
-def _differences(change: Change) -> Iterator[str]:
+def describe_differences(change: Change) -> Iterator[str]:
+    """Return what a plan would change, a sentence for each."""
     who = describe(change)
-    if not change.differences:
+    # What is only found out by a change says nothing about the reason for it.
+    differences = [one for one in change.differences if one.after is not UNKNOWN]
+    if not differences:
         yield f"{who}: the plan would {change.action.value} it."
-    for one in change.differences:
+    for one in differences:
         forces = ", for which it would be replaced" if one.forces_replace else ""
         yield f"{who}: `{one.name}` is {one.before!r} and would become {one.after!r}{forces}."
 
@@ -123,15 +135,15 @@ async def prove(
         async with open_run(trial, elsewhere, emit=emit) as run:
             title = f"Importing {len(guests)} guests into a trial state"
             with events.step(emit, "import", title), _import_blocks(run, alone):
-                await _import(run)
+                await apply_imports(run)
                 await _tell_pools(run, alone)
                 await _write_aliases(run, alone)
             with events.step(emit, "prove", "Proving that the plan is empty"):
                 document = await read_plan_document(run)
-                await _complete(run, document)
+                await complete_state(run, document)
                 document = await read_plan_document(run)
                 require_nothing(read_changes(document).planned, str(resolved.target))
-            found = _read(run)
+            found = read_state(run)
     return ProvenState(document={**found, "outputs": _outputs(document)})
 
 
@@ -154,6 +166,13 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
     if run.served is not None:
         # What Proxmox does not keep is spelled as in the configuration: bpg compares the texts.
         run.served.expected.update(list_expected_values(run.rendered, {"import": imports}))
+    with more_files(run, wanted):
+        yield
+
+
+@contextlib.contextmanager
+def more_files(run: Run, wanted: Mapping[str, Any]) -> Iterator[None]:
+    """Have more files in the folder of the engine for the length of the block."""
     try:
         for name, content in wanted.items():
             files.replace_file(run.workdir.folder / name, orjson.dumps(content))
@@ -163,7 +182,12 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
             (run.workdir.folder / name).unlink(missing_ok=True)
 
 
-async def _import(run: Run) -> None:
+async def apply_imports(run: Run) -> None:
+    """Perform the import blocks in the folder of the engine, where they change nothing.
+
+    Raises:
+        ImportDiffersError: They would.
+    """
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         options = tofu.PlanOptions(parallelism=run.settings.parallelism)
@@ -191,7 +215,7 @@ async def _write_aliases(run: Run, guests: Sequence[Guest]) -> None:
     ]
     if not found:
         return
-    document = _read(run)
+    document = read_state(run)
     provider = document["resources"][0]["provider"]
     for part, guest in found:
         said = {
@@ -235,25 +259,34 @@ def require_nothing(changes: Sequence[Change], target: str) -> None:
     """
     found = [change for change in changes if change.action not in (Action.NOTHING, Action.READ)]
     if found:
-        guests = "a guest" if len(found) == 1 else f"{len(found)} guests"
-        raise ImportDiffersError(f"A plan for {target} would change {guests} that should be imported.", found)
+        word = "guest" if all(map(is_guest, found)) else "object"
+        those = f"a{'n' if word == 'object' else ''} {word}" if len(found) == 1 else f"{len(found)} {word}s"
+        raise ImportDiffersError(f"A plan for {target} would change {those} that should be imported.", found)
 
 
-async def _complete(run: Run, plan: Mapping[str, Any]) -> None:
-    """Put into the state what a plan would put there without touching a guest."""
+async def complete_state(
+    run: Run, plan: Mapping[str, Any], secrets: Mapping[str, frozenset[str]] = types.MappingProxyType({})
+) -> None:
+    """Put into the state what a plan would put there without touching a guest, and secrets.
+
+    Nobody can read a secret, so the one that the user names is taken to be the one that is there.
+    """
     changes = {entry["address"]: entry["change"] for entry in plan.get("resource_changes", ())}
     updates = {
         address: _fill_unknown(change["after"], change.get("after_unknown"), change["before"])
         for address, change in changes.items()
         if change["actions"] == ["update"]
     }
+    for address, names in secrets.items():
+        if changes.get(address, {}).get("actions") not in (None, ["update"], ["no-op"]):
+            updates[address] = {name: changes[address]["after"][name] for name in names}
     if updates:
         await _edit(run, updates)
 
 
 async def _edit(run: Run, attributes: Mapping[str, Mapping[str, Any]]) -> None:
     """Put attributes into the state, by address."""
-    document = _read(run)
+    document = read_state(run)
     for resource in document["resources"]:
         for instance in resource["instances"]:
             instance["attributes"] |= attributes.get(f"{resource['type']}.{resource['name']}", {})
@@ -261,7 +294,8 @@ async def _edit(run: Run, attributes: Mapping[str, Mapping[str, Any]]) -> None:
     await statefile.state_push(run.workdir, orjson.dumps(document))
 
 
-def _read(run: Run) -> dict[str, Any]:
+def read_state(run: Run) -> dict[str, Any]:
+    """Return the state of a run that has imported something."""
     content = run.states.contents.read(run.resolved.target.state_name)
     if content is None:
         raise EngineBrokenError("The engine imported guests and has no state of them.")

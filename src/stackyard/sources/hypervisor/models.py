@@ -19,6 +19,8 @@ __all__ = ["SecretName", "cluster_model", "file_model", "list_attributes", "node
 
 _LONGEST_PART = 200
 _SCALARS: Mapping[str, Any] = {"string": str, "number": int | float, "bool": bool}
+# What goes past the state, and the number that says when it is another.
+_WRITE_ONLY = ("_wo", "_wo_version")
 
 
 class SecretName(Value):
@@ -107,7 +109,7 @@ def list_attributes(section: Section, kind: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for attribute, fact in block.get("attributes", {}).items():
         is_set = fact.get("required") or fact.get("optional")
-        is_plain = not fact.get("deprecated") and "_wo" not in attribute
+        is_plain = not fact.get("deprecated") and not attribute.endswith(_WRITE_ONLY)
         if is_set and is_plain and attribute not in hidden:
             found[called.get(attribute, attribute)] = fact
     for attribute, fact in block.get("blocks", {}).items():

@@ -8,7 +8,7 @@ from stackyard.provider.crud import Collection
 from stackyard.provider.fields import COMMA_SET, FLAG, NUMBER, TEXT, Field, values
 from stackyard.provider.kinds import Resource, both_names
 from stackyard.provider.resources.sdn.pending import PENDING, SDN_ID, check_names, check_type, current
-from stackyard.provider.schema import Rule
+from stackyard.provider.schema import UNSET, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,11 +82,14 @@ def make_zone(kind: str, *, rules: Mapping[str, Rule] | None = None) -> Resource
     fields = list_zone_fields(kind)
     sets = [field.attribute for field in fields if field.form is COMMA_SET]
     flags = [field.attribute for field in fields if field.form is FLAG]
+    defaults = {name: rule.default for name, rule in (rules or {}).items() if rule.default is not UNSET}
 
     def own_state(known: Object, found: Mapping[str, Any]) -> Object:
         check_type(f"The zone {known['id']}", found, "type", kind)
         read = zone_values(kind, found)
-        return {**read, **{name: bool(read[name]) for name in flags}}
+        # What Proxmox keeps nothing for is as it does it by itself.
+        unsaid = {name: value for name, value in defaults.items() if read[name] is None}
+        return {**read, **unsaid, **{name: bool(read[name]) for name in flags}}
 
     return Collection(
         path=ZONES,
