@@ -202,7 +202,7 @@ def _read_held(
         states = StateService(objects)
         content = states.contents.read(name)
         rows = [] if content is None else parse_json(content.body.data, LARGE).get("resources", ())
-        managed = read_managed(states, but=name)
+        managed = read_managed(states, but=(name,))
     kinds = bpg_schema.load_index().resources
     elsewhere = {
         (kinds[type_].kind, node, id_): state
