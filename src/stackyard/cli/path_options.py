@@ -83,7 +83,7 @@ def permit_options(function: Function) -> Function:
     options = (
         _names(
             "--allow-destroy",
-            "Allow these guests, files, pools, networks or addresses to be destroyed or replaced.",
+            "Allow these guests, files, networks, other objects or addresses to be destroyed or replaced.",
         ),
         _names("--allow-disk-loss", "Allow these guests to lose, shrink or move a disk."),
         _names("--allow-reboot", "Allow these running guests to be stopped or rebooted."),

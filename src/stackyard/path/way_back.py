@@ -49,8 +49,8 @@ class NoWayBackError(StackyardError):
     code = "E-APPLY-NO-WAY-BACK"
     summary = "A network change would have no way back"
     default_remedy = (
-        "Let stackyard log in to the node over SSH as root (or as a user with sudo); `stackyard doctor` "
-        "tests it. Then repeat."
+        "Let stackyard log in to the node over SSH as root (or as a user with sudo); `stackyard preflight -H "
+        "NODE` tests the login. Then repeat."
     )
 
 
@@ -67,7 +67,10 @@ class NodeLostError(StackyardError):
 
     code = "E-APPLY-NODE-LOST"
     summary = "A node does not answer after a change of its network"
-    default_remedy = f"Look at the node on its console: the network from before the change is in {_SAVED}."
+    default_remedy = (
+        f"Look at the node on its console: the network from before the change is in {_SAVED}, or already in "
+        f"{_FILE} if the timer has put it back."
+    )
 
 
 @contextlib.asynccontextmanager
@@ -86,8 +89,13 @@ async def keep_way_back(run: Run, verdict: Verdict) -> AsyncIterator[None]:
         yield
         return
     ways = [_WayBack(run=run, node=node, host=_login(run, node)) for node in nodes]
-    # One that was set for nothing puts back what is there.
-    await asyncio.gather(*(way.set() for way in ways))
+    failures = [
+        one for one in await asyncio.gather(*(way.set() for way in ways), return_exceptions=True) if one
+    ]
+    if failures:
+        # A timer that stayed would undo what others change meanwhile.
+        await asyncio.gather(*(way.undo() for way in ways))
+        raise failures[0]
     renewing = [asyncio.create_task(way.renew()) for way in ways]
     try:
         yield
@@ -121,6 +129,8 @@ class _WayBack:
     host: Host
     # The timers that may be set, the newest last.
     units: list[str] = field(default_factory=list)
+    # What the saved network is called once the new one stays.
+    kept: str = field(default_factory=lambda: f"{_SAVED}.{secrets.token_hex(4)}")
 
     async def set(self) -> None:
         """Save the network of the node, and set the timer; a timer that a killed run left is stopped.
@@ -140,6 +150,11 @@ class _WayBack:
         except (ssh.SshError, UnreachableError) as err:
             raise NoWayBackError(f"On {self.node}, no timer can be set: {err.detail}") from err
         self._say(f"{self.node} puts its old network back if it is out of reach for {_PATIENCE_S} seconds.")
+
+    async def undo(self) -> None:
+        """Stop the timer of a change that is not made, where the node can be reached."""
+        with contextlib.suppress(ssh.SshError, UnreachableError):
+            await self._run_at_node(f"systemctl stop '{_UNIT}-*.timer'; rm -f {_SAVED}")
 
     async def renew(self) -> None:
         """Set the timer anew for as long as the node can be reached."""
@@ -177,20 +192,28 @@ class _WayBack:
         if not is_kept:
             raise NetworkRestoredError(
                 f"{self.node} was out of reach for {_PATIENCE_S} seconds after its network had changed. It "
-                "has put the network from before back; the state may say otherwise until the next apply."
+                "has its old network again; the state may say otherwise until the next apply."
             )
 
     async def _stop(self) -> bool:
-        """Return whether the new network stays; the old one is back where the saved file is gone."""
-        asked = await self._run_at_node(f"test -e {_SAVED} && echo kept || echo restored")
+        """Return whether the new network stays; the old one is back where the saved file is gone.
+
+        The saved file gets another name first: if the answer to that is lost, the next try finds it.
+        """
+        asked = await self._run_at_node(
+            f"test -e {_SAVED} && echo kept || test -e {self.kept} && echo kept || echo restored"
+        )
         if "restored" in asked:
             return False
         self.run.client.expire_reads()
         await self.run.client.get(f"/nodes/{quote(self.node)}/network")
         stop = f"systemctl stop '{_UNIT}-*.timer'"
         said = await self._run_at_node(
-            f"{stop}; test -e {_SAVED} && rm -f {_SAVED} && echo kept || echo restored"
+            f"{stop}; test -e {_SAVED} && mv -f {_SAVED} {self.kept}; "
+            f"test -e {self.kept} && echo kept || echo restored"
         )
+        with contextlib.suppress(ssh.SshError, UnreachableError):
+            await self._run_at_node(f"rm -f {self.kept}")
         return "kept" in said
 
     def _arm(self) -> str:
@@ -205,9 +228,10 @@ class _WayBack:
         Raises:
             SshError: The node does not answer, or refuses.
         """
-        sudo = "" if self.host.username == "root" else "sudo -n "
         host = replace(self.host, connect_s=min(self.host.connect_s, _COMMAND_S))
         async with ssh.connect(host) as shell:
+            # OpenSSH's settings may name another user than the site.
+            sudo = "" if shell.host.username == "root" else "sudo -n "
             return await shell.run(f"{sudo}/bin/sh -c {shlex.quote(script)}", timeout_s=_COMMAND_S)
 
     def _say(self, text: str, *, is_bad: bool = False) -> None:

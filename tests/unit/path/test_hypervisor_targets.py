@@ -17,7 +17,8 @@ from stackyard.path.declared_objects import list_declared
 from stackyard.path.environment import NoTokenError
 from stackyard.path.hypervisor import HypervisorSource, SharedSource
 from stackyard.path.target import Source, find_target
-from stackyard.sources.site import ConfigResolver
+from stackyard.sources.site import ConfigResolver, Site
+from stackyard.sources.site.hypervisor_owners import find_owners, list_implied
 from stackyard.sources.site.resolver import NotInSiteError
 
 NODE = "api_endpoint: https://192.0.2.{0}:8006\ndatastore: local\nnode: pve{0}\n"
@@ -161,3 +162,20 @@ def test_a_node_that_uses_what_its_cluster_has_not_is_refused_by_name(tmp_path: 
     ]
     unanswered = Facts(cluster=empty, unanswered=dict.fromkeys(reads, "403"))
     assert list(find_cluster_names(implied, unanswered)) == []
+
+
+def test_nodes_of_two_clusters_with_one_name_keep_what_is_theirs(tmp_path: Path) -> None:
+    endpoint = "api_endpoint: https://192.0.2.{}:8006\ndatastore: local-lvm\nnode: pve\n"
+    root = write_site(
+        tmp_path,
+        {
+            "site.yaml": "networks:\n  lab: {bridge: vmbr7, create: true}\n",
+            "nodes/a.yaml": endpoint.format(1),
+            "nodes/b.yaml": endpoint.format(2),
+            "hypervisors/a.yaml": "node: pve\ntime: Europe/Vienna\n",
+        },
+    )
+    site = Site.open(root)
+    assert find_owners(site, "a").interfaces == "a"
+    assert find_owners(site, "b").interfaces == "b"
+    assert list_implied(site) == ["b"]

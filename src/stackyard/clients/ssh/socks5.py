@@ -57,7 +57,7 @@ async def open_through(proxy: Socks5, address: str, port: int, *, timeout_s: flo
     try:
         async with asyncio.timeout(timeout_s):
             return await _open(proxy, address, port)
-    except (OSError, TimeoutError, EOFError) as err:
+    except (OSError, TimeoutError, EOFError, UnicodeError) as err:
         reason = str(err) or "it does not answer"
         raise SshUnreachableError(f"Cannot reach {address}:{port} through the {proxy}: {reason}.") from err
 

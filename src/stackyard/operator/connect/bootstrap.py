@@ -165,7 +165,7 @@ async def _make(request: BootstrapRequest, access: _Access, worker: CredentialWo
     calls = _plan_calls(access, present)
     given = {(entry.path, entry.owner, entry.role) for entry in access.entries}
     if token.user not in present.users and token.user not in access.users:
-        raise UserMissingError(f"{token.user}, whose token is to be made, is not there.")
+        raise UserMissingError(f"{token.user}, whose token is to be created, does not exist.")
     _require_roles(token, {owner for _, owner, _ in given | present.entries})
     if not (makes or calls or given - present.entries):
         return None
@@ -206,10 +206,17 @@ async def _decide(
             f"`api_tokens.{token.store}` is the token {held}, and not {token.id}.",
             remedy="Take it out of the secrets with `stackyard secrets edit`, and run the command again.",
         )
-    if token.id in request.renewed or token.id not in present.tokens:
-        return True
     record = await asyncio.to_thread(read_record, worker.targets, worker.target)
     known = (record.own if access.is_own else record.tokens).get(token.id)
+    is_new = token.id not in present.tokens
+    if is_new and held and known is None and token.id not in request.renewed:
+        raise OtherTokenError(
+            f"`api_tokens.{token.store}` is a token {held} that this cluster does not have.",
+            remedy="If it is of another cluster, give the token of this one another `store`. Otherwise take "
+            "it out of the secrets with `stackyard secrets edit`, and run the command again.",
+        )
+    if token.id in request.renewed or is_new:
+        return True
     is_unfinished = known is not None and not known.is_complete
     if held and await is_accepted(request.connection, kept):
         if is_unfinished:

@@ -8,13 +8,33 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.errors import StackyardError
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox.access_calls import AccessEntry, TokenSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-__all__ = ["PresentCredentials", "find_unaccepted", "is_accepted", "read_present"]
+__all__ = [
+    "CredentialsHiddenError",
+    "PresentCredentials",
+    "find_unaccepted",
+    "is_accepted",
+    "read_present",
+    "require_shown",
+]
+
+# What shows all users with their tokens, and all roles that they have.
+_SHOWING = ("/access", "/access/groups")
+_AUDIT = "Sys.Audit"
+
+
+class CredentialsHiddenError(StackyardError):
+    """The cluster does not show tokens or users that a target has made; they may be there all the same."""
+
+    code = "E-TOKEN-HIDDEN"
+    summary = "Tokens and users of the cluster cannot be seen"
+    default_remedy = "Give the token in use Sys.Audit on /access, and run the command again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +76,28 @@ async def read_present(client: proxmox.Client) -> PresentCredentials:
             if row.get("type") == "token"
         ),
     )
+
+
+async def require_shown(client: proxmox.Client, names: Collection[str]) -> None:
+    """Refuse to take tokens or users for gone that the caller may not be allowed to see.
+
+    Args:
+        client: Speaks to the cluster.
+        names: What the cluster did not list.
+
+    Raises:
+        CredentialsHiddenError: The caller does not see everything.
+        ProxmoxError: It cannot be asked.
+    """
+    if not names:
+        return
+    for path in _SHOWING:
+        held = await client.get("/access/permissions", {"path": path})
+        if _AUDIT not in (held or {}).get(path, {}):
+            hidden = ", ".join(sorted(names))
+            raise CredentialsHiddenError(
+                f"{hidden} are not listed, and the caller does not have {_AUDIT} on {path}, which shows all."
+            )
 
 
 def _read_token(user: Mapping[str, Any], row: Mapping[str, Any]) -> TokenSettings:

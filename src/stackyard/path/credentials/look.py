@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Credentials, Secret
 from stackyard.engine.tofu import PlanMode
-from stackyard.path.credentials.cluster import find_unaccepted, read_present
+from stackyard.path.credentials.cluster import find_unaccepted, read_present, require_shown
 from stackyard.path.credentials.plan import Situation, find_kept, plan_credentials
 from stackyard.path.credentials.record import CredentialRecord, fits_fingerprint
 from stackyard.path.credentials.rows import CredentialPlan
@@ -37,6 +37,7 @@ async def look_at_credentials(
     """Return what has to be done beside the engine; nothing for a target without tokens and passwords.
 
     Raises:
+        CredentialsHiddenError: Not everything that this target has made can be seen.
         PlainSecretsError: A token is to be made, and the secrets of the site are not encrypted.
         ProxmoxError: The cluster does not answer.
     """
@@ -47,6 +48,9 @@ async def look_at_credentials(
     has_made = bool(record.tokens or record.passwords or record.grants)
     if resolved.tokens is None or plan_request.targets or not (has_made or wanted != Credentials()):
         return CredentialPlan()
+    present = await read_present(run.client)
+    missing = {*record.tokens} - {*present.tokens} | {*record.passwords} - {*present.users}
+    await require_shown(run.client, missing)
     kept = {
         name.removeprefix(_KEPT): resolved.secrets.reveal(Secret(secret=name))
         for name in resolved.secrets
@@ -55,7 +59,7 @@ async def look_at_credentials(
     situation = Situation(
         wanted=wanted,
         record=record,
-        present=await read_present(run.client),
+        present=present,
         kept=kept,
         node_tokens={name: nodes for name in kept if (nodes := resolved.tokens.list_users(name))},
         users=frozenset(_list_users(resolved.desired.objects)),
@@ -67,8 +71,8 @@ async def look_at_credentials(
     texts = {token.id: find_kept(token, situation) for token in wanted.tokens}
     held = {name: text for name, text in texts.items() if text}
     unaccepted = await find_unaccepted(resolved.connection, held, situation.present)
-    present = dataclasses.replace(situation.present, unaccepted=unaccepted)
-    made = plan_credentials(dataclasses.replace(situation, present=present))
+    judged = dataclasses.replace(situation.present, unaccepted=unaccepted)
+    made = plan_credentials(dataclasses.replace(situation, present=judged))
     if made.makes_tokens:
         await asyncio.to_thread(resolved.tokens.require_safe)
     return made

@@ -47,6 +47,7 @@ __all__ = ["CredentialWorker", "LoginSession", "require_login"]
 _ROOT = "root@pam"
 # How Proxmox says that a token of the name exists.
 _BAD_REQUEST = 400
+_SERVER_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +168,9 @@ class CredentialWorker:
                 await self._perform(make_token_removal_call(token.id))
         try:
             answer = await self._perform(make_token_call(token))
-        except proxmox.RefusedError as err:
-            if err.status == _BAD_REQUEST:
-                # One of this name that somebody else has made meanwhile is not ours.
+        except (proxmox.RefusedError, proxmox.ProxmoxUnreachableError) as err:
+            if _was_not_made(err) and (not replaces or getattr(err, "status", 0) == _BAD_REQUEST):
+                # One of this name that somebody else makes, or has made meanwhile, is not ours.
                 await self._note_token(token.id, before)
             raise
         made = read_token_secret(token.id, answer)
@@ -257,6 +258,13 @@ class CredentialWorker:
 
     async def _note(self, change: Callable[[CredentialRecord], CredentialRecord]) -> None:
         await asyncio.to_thread(change_record, self.targets, self.target, change)
+
+
+def _was_not_made(err: proxmox.RefusedError | proxmox.ProxmoxUnreachableError) -> bool:
+    """Return whether Proxmox surely made nothing: it refused, or was never asked."""
+    if isinstance(err, proxmox.RefusedError):
+        return err.status < _SERVER_ERROR or isinstance(err, proxmox.MissingError)
+    return True
 
 
 def _describe(step: CredentialStep) -> str:

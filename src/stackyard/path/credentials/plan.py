@@ -120,17 +120,22 @@ def _plan_token(token: ApiToken, situation: Situation, found: list[Finding]) -> 
 
 def _check_token(token: ApiToken, situation: Situation, found: list[Finding]) -> None:
     if token.user not in situation.users and token.user not in situation.present.users:
-        detail = f"{token.user}, whose token {token.name} is to be made, is not there, or cannot be seen."
+        detail = (
+            f"{token.user}, whose token {token.name} is to be created, does not exist, or cannot be seen."
+        )
         found.append(_finding(findings.USER_UNKNOWN, detail, CredentialKind.TOKEN, token.id))
     held = situation.kept.get(token.store, "").partition("=")[0]
     if held and held != token.id:
         detail = f"`api_tokens.{token.store}` is the token {held}, and {token.id} would take its place."
         found.append(_finding(findings.STORE_TAKEN, detail, CredentialKind.TOKEN, token.id))
     known = situation.record.tokens.get(token.id)
+    if held == token.id and known is None and token.id not in situation.present.tokens:
+        detail = f"`api_tokens.{token.store}` is a token {held} that this cluster does not have."
+        found.append(_finding(findings.STORE_TAKEN, detail, CredentialKind.TOKEN, token.id))
     if known is not None and known.store != token.store:
         nodes = situation.node_tokens.get(known.store, ())
         if nodes:
-            detail = f"{', '.join(nodes)} use `api_tokens.{known.store}`, which would be no more."
+            detail = f"{', '.join(nodes)} use `api_tokens.{known.store}`, which would be removed."
             found.append(_finding(findings.USED_BY_NODES, detail, CredentialKind.TOKEN, token.id))
 
 

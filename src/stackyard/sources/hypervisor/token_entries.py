@@ -29,7 +29,11 @@ def read_moment(text: str) -> int:
         moment = None
     if moment is None or moment.tzinfo is None or "T" not in text:
         raise ValueError("must be a moment such as 2030-12-31T23:59:59Z")
-    return int(moment.timestamp())
+    seconds = int(moment.timestamp())
+    if seconds <= 0:
+        # For Proxmox, zero is a token that never expires.
+        raise ValueError("must be a moment after 1970")
+    return seconds
 
 
 def _require_moment(text: str) -> str:

@@ -57,7 +57,8 @@ def find_owners(site: Site, node: str) -> SharedOwners:
     clusters = {name: file.model.api for name, file in files if not hasattr(file.model, "node")}
     # Where two clusters have a node of the same name, the file that is called like the node is meant.
     own = [name for name, said in of_nodes.items() if said == called]
-    interfaces = node if node in own or not own else own[0]
+    same = [file for file, other in site.nodes.items() if (other.model.node or file) == called]
+    interfaces = node if node in own or not own or len(same) > 1 else own[0]
     reached = [name for name, api in clusters.items() if api in (node, called)]
     if not reached and len(clusters) == 1:
         reached = list(clusters)

@@ -189,3 +189,19 @@ async def test_a_token_that_could_do_nothing_is_refused_before_anything_is_made(
     with pytest.raises(error):
         await cluster.bootstrap({key: value for key, value in TERRAFORM.items() if key != left_out})
     assert cluster.access() == before
+
+
+async def test_a_secret_that_is_of_another_cluster_is_not_overwritten(cluster: Cluster) -> None:
+    cluster.keeper.kept["home"] = "terraform@pve!provider=of-another-cluster"
+    with pytest.raises(OtherTokenError, match="that this cluster does not have"):
+        await cluster.bootstrap(TERRAFORM)
+    assert cluster.keeper.kept == {"home": "terraform@pve!provider=of-another-cluster"}
+
+
+async def test_a_token_that_was_refused_is_not_ours_when_somebody_else_makes_it(cluster: Cluster) -> None:
+    cluster.running.add_fault(
+        "answer", method="POST", path="/access/users/*", status=403, reason="no", times=1
+    )
+    with pytest.raises(StackyardError):
+        await cluster.bootstrap(TERRAFORM)
+    assert cluster.record().tokens == {}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.support.provider import lab_api
 
+from stackyard import lab
+from stackyard.clients import proxmox
 from stackyard.clients.proxmox.access_calls import AccessEntry, TokenSettings
 from stackyard.desired import ApiToken, Credentials, TokenGrant, UserPassword
 from stackyard.engine.changes import Action
 from stackyard.guard import Permit
-from stackyard.path.credentials.cluster import PresentCredentials
+from stackyard.path.credentials.cluster import CredentialsHiddenError, PresentCredentials, require_shown
 from stackyard.path.credentials.findings import RENEW_TOKEN
 from stackyard.path.credentials.plan import Situation, plan_credentials
 from stackyard.path.credentials.record import (
@@ -61,6 +65,12 @@ def seen(situation: Situation) -> tuple[list[tuple[str, Action]], list[str]]:
     ("situation", "rows", "codes"),
     [
         pytest.param(SETTLED, [], [], id="settled"),
+        pytest.param(
+            replace(SETTLED, present=NO_TOKEN, record=CredentialRecord(), wanted=ONLY_TOKEN),
+            [("token", Action.CREATE)],
+            ["E-TOKEN-STORE-TAKEN"],
+            id="a secret of the same token on another cluster",
+        ),
         pytest.param(
             replace(SETTLED, present=NO_TOKEN),
             [("token", Action.CREATE), ("token_role", Action.CREATE)],
@@ -187,6 +197,20 @@ def test_each_difference_is_one_row_and_what_is_in_the_way_is_named(
     situation: Situation, rows: list[tuple[str, Action]], codes: list[str]
 ) -> None:
     assert seen(situation) == (rows, codes)
+
+
+def test_what_may_be_hidden_is_never_taken_for_gone() -> None:
+    async def run() -> None:
+        async with lab.start(nodes=("pve1",)) as running, lab_api(running) as root:
+            await require_shown(root, {CI})
+            await root.post("/access/users", {"userid": "weak@pve", "password": "weak-password"})
+            weak = proxmox.Login(username="weak@pve", password="weak-password")
+            async with proxmox.Client(replace(root.connection, credentials=weak)) as client:
+                await require_shown(client, ())
+                with pytest.raises(CredentialsHiddenError, match=f"{CI} are not listed"):
+                    await require_shown(client, {CI})
+
+    asyncio.run(run())
 
 
 def test_no_secret_is_in_what_a_saved_plan_keeps() -> None:
