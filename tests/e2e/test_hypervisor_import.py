@@ -91,6 +91,7 @@ def objects_of(yard: Yard, name: str) -> dict[str, ClusterObject]:
     return {f"{one.key.type} {one.key.name}": one for one in built.objects}
 
 
+@pytest.mark.soak
 def test_a_whole_cluster_becomes_files_whose_plans_are_empty(running: lab.Running, tmp_path: Path) -> None:
     yard = make(running, tmp_path / "site")
     tried = yard.run("import", "hypervisor:pve2", "--node", "pve2", "--dry-run")
