@@ -63,7 +63,7 @@ FAULTS: list[dict[str, Any]] = [
 MOST_CALLS = 40
 
 
-# The others take the same ways through `create_once` and `task_objects`: one fault of each stays in every run.
+# The others take the same ways (`create_once`, `task_objects`): one fault of each stays in every run.
 _IN_EVERY_RUN = (POOL, BRIDGE, ZONE, SNIPPET, IMAGE)
 CASES = [
     pytest.param(
