@@ -237,7 +237,7 @@ def test_a_file_that_says_something_else_by_now_is_refused_with_the_differences(
         "VM web (100 on pve1): `cpu[0].cores` is 2 and would become 3."
     ]
     assert env_file(yard).read_text() == written
-    assert set(yard.codes("apply", "home")) == {"E-GUARD-UNMANAGED-GUEST"}
+    assert set(yard.codes("apply", "home")) == {"E-GUARD-UNMANAGED-GUEST", "E-GUARD-UNMANAGED-OBJECT"}
 
 
 @pytest.mark.soak
