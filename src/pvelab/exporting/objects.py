@@ -70,7 +70,7 @@ async def list_group_calls(source: Source) -> list[dict[str, Any]]:
     try:
         groups = await source.require("/cluster/ha/groups")
     except PveError:
-        # Who may not see groups is told so at the resources; where there are rules, groups are refused.
+        # Who may not see groups gets an error at the resources; where there are rules, groups are refused.
         return []
     return [create_call(source, "POST /cluster/ha/groups", row) for row in groups]
 

@@ -157,7 +157,7 @@ class _WayBack:
             await self._run_at_node(f"systemctl stop '{_UNIT}-*.timer'; rm -f {_SAVED}")
 
     async def renew(self) -> None:
-        """Set the timer anew for as long as the node can be reached."""
+        """Set the timer again for as long as the node can be reached."""
         while True:
             await asyncio.sleep(_RENEW_S)
             old = " ".join(f"{unit}.timer" for unit in self.units)

@@ -1,4 +1,4 @@
-"""Interfaces of a node: each is used once, and what stands on another fits on it."""
+"""Interfaces of a node: each is used once, and one that is on another fits on it."""
 
 from __future__ import annotations
 

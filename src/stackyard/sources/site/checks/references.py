@@ -93,7 +93,7 @@ def check_references(site: Site, found: Diagnostics) -> None:
 
 
 def _check_nodes(site: Site, references: _References) -> None:
-    # A login to a cluster makes its token; until then, whoever needs the token is told so.
+    # A login to a cluster makes its token; until then, whoever needs the token gets an error.
     has_hypervisors = bool(site.hypervisors or site.broken["hypervisors"])
     for name, node in site.nodes.items():
         references.to_file("hosts", node.model.host, node.places, ("host",))
