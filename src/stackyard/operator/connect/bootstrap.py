@@ -192,6 +192,16 @@ async def _make(request: BootstrapRequest, access: _Access, worker: CredentialWo
     return token.id if makes else None
 
 
+def _require_free(store: str, held: str) -> None:
+    """Refuse to overwrite a secret that may be of another cluster: Proxmox shows it only once."""
+    if held:
+        raise OtherTokenError(
+            f"`api_tokens.{store}` is a token {held} that this cluster does not have.",
+            remedy="If it is of another cluster, give the token of this one another `store`. Otherwise take "
+            "it out of the secrets with `stackyard secrets edit`, and run the command again.",
+        )
+
+
 async def _decide(
     request: BootstrapRequest, access: _Access, worker: CredentialWorker, present: _Present
 ) -> bool:
@@ -208,14 +218,10 @@ async def _decide(
         )
     record = await asyncio.to_thread(read_record, worker.targets, worker.target)
     known = (record.own if access.is_own else record.tokens).get(token.id)
-    is_new = token.id not in present.tokens
-    if is_new and held and known is None and token.id not in request.renewed:
-        raise OtherTokenError(
-            f"`api_tokens.{token.store}` is a token {held} that this cluster does not have.",
-            remedy="If it is of another cluster, give the token of this one another `store`. Otherwise take "
-            "it out of the secrets with `stackyard secrets edit`, and run the command again.",
-        )
-    if token.id in request.renewed or is_new:
+    if token.id in request.renewed:
+        return True
+    if token.id not in present.tokens:
+        _require_free(token.store, held if known is None else "")
         return True
     is_unfinished = known is not None and not known.is_complete
     if held and await is_accepted(request.connection, kept):

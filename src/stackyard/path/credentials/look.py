@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from stackyard.clients import proxmox
     from stackyard.desired import ClusterObject
+    from stackyard.path.credentials.cluster import PresentCredentials
     from stackyard.path.known_state import KnownState
     from stackyard.path.plan import PlanRequest
     from stackyard.path.run import Run
@@ -48,9 +49,6 @@ async def look_at_credentials(
     has_made = bool(record.tokens or record.passwords or record.grants)
     if resolved.tokens is None or plan_request.targets or not (has_made or wanted != Credentials()):
         return CredentialPlan()
-    present = await read_present(run.client)
-    missing = {*record.tokens} - {*present.tokens} | {*record.passwords} - {*present.users}
-    await require_shown(run.client, missing)
     kept = {
         name.removeprefix(_KEPT): resolved.secrets.reveal(Secret(secret=name))
         for name in resolved.secrets
@@ -59,7 +57,7 @@ async def look_at_credentials(
     situation = Situation(
         wanted=wanted,
         record=record,
-        present=present,
+        present=await _read_shown(run, record),
         kept=kept,
         node_tokens={name: nodes for name in kept if (nodes := resolved.tokens.list_users(name))},
         users=frozenset(_list_users(resolved.desired.objects)),
@@ -76,6 +74,14 @@ async def look_at_credentials(
     if made.makes_tokens:
         await asyncio.to_thread(resolved.tokens.require_safe)
     return made
+
+
+async def _read_shown(run: Run, record: CredentialRecord) -> PresentCredentials:
+    """Return what there is; what this target has made and is not listed is gone, and not only hidden."""
+    present = await read_present(run.client)
+    missing = {*record.tokens} - {*present.tokens} | {*record.passwords} - {*present.users}
+    await require_shown(run.client, missing)
+    return present
 
 
 def _list_users(objects: tuple[ClusterObject, ...]) -> Iterator[str]:
