@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import os
 import socket
+import threading
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.support.controller import REPO_TOKEN, git_clone, make_site, repository, running
+from tests.support.descriptors import THREADS_END_S
 from tests.support.flood import flooding, unchecked
 from tests.support.processes import PATIENCE_S, open_descriptors
 from tests.support.state_client import Client, basic
@@ -38,6 +41,10 @@ def leaves_nothing(work: Work) -> None:
     before = open_descriptors()
     for _ in range(TIMES):
         asyncio.run(work())
+    # Threads that end close their connections to a store with them.
+    until = time.monotonic() + THREADS_END_S
+    while open_descriptors() - before and time.monotonic() < until:
+        threading.Event().wait(0.05)
     assert open_descriptors() - before == set()
 
 
