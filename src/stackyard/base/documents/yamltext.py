@@ -34,6 +34,7 @@ __all__ = [
     "check_yaml",
     "parse_events",
     "parse_yaml",
+    "parse_yaml_documents",
 ]
 
 _INT = "tag:yaml.org,2002:int"
@@ -172,6 +173,23 @@ def parse_yaml(source: str | bytes, limits: DocumentLimits = OUTSIDE) -> Any:
         if "*" in text and "&" in text:
             _check_aliases(node, limits)
         return _construct(loader, node)
+    finally:
+        loader.dispose()
+
+
+def parse_yaml_documents(text: str, limits: DocumentLimits = OUTSIDE) -> Iterator[tuple[int, Any]]:
+    """Yield the documents of a YAML text, each with the line that it begins on.
+
+    Raises:
+        yaml.YAMLError: As `parse_yaml`. The limits count for the whole text.
+    """
+    if "*" in text and "&" in text:
+        check_yaml(text, limits)
+    loader = _Loader(text, limits)
+    try:
+        while loader.check_node():
+            if (node := loader.get_node()) is not None:
+                yield node.start_mark.line + 1, _construct(loader, node)
     finally:
         loader.dispose()
 

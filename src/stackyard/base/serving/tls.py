@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stackyard.base.serving.certificate import Certificate
 
-__all__ = ["PeerCertificate", "Tls", "peer_certificate", "server_context"]
+__all__ = ["PeerCertificate", "Tls", "load_pair", "peer_certificate", "server_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def server_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    _load_pair(context, tls.certificate)
+    load_pair(context, tls.certificate)
     if tls.client_authorities_pem is not None:
         try:
             context.load_verify_locations(cadata=tls.client_authorities_pem.decode("ascii"))
@@ -80,7 +80,12 @@ def server_context(tls: Tls) -> ssl.SSLContext:
     return context
 
 
-def _load_pair(context: ssl.SSLContext, certificate: Certificate) -> None:
+def load_pair(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """Let a context show a certificate from now on, in place of the last one of the same kind of key.
+
+    Raises:
+        CertificateError: The certificate or its key cannot be used.
+    """
     from stackyard.base.serving.certificate import CertificateError  # lazy: not for a server without TLS
 
     # Python loads a key from a file only; this one is ours alone and gone at the end of the block.

@@ -1,0 +1,159 @@
+"""Calls to the Talos API of one node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from typing import TYPE_CHECKING, Any, Self
+
+from grpclib.client import UnaryStreamMethod, UnaryUnaryMethod
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from stackyard.clients.talos.connection import open_channel
+from stackyard.clients.talos.failures import (
+    TalosCertificateError,
+    TalosError,
+    TalosRefusedError,
+    TalosUnreachableError,
+)
+from stackyard.talosapi.methods import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from types import TracebackType
+
+    from grpclib.client import Channel
+
+    from stackyard.clients.talos.connection import TalosEndpoint
+
+__all__ = ["TalosClient"]
+
+_TIMEOUT_S = 15.0
+_MACHINE, _STORAGE = "/machine.MachineService/", "/storage.StorageService/"
+
+
+class TalosClient:
+    """One node, or the nodes behind it.
+
+    Args:
+        endpoint: Where it answers, and who we are.
+        timeout_s: How long one call may take.
+    """
+
+    def __init__(self, endpoint: TalosEndpoint, *, timeout_s: float = _TIMEOUT_S) -> None:
+        self.endpoint = endpoint
+        self._timeout_s = timeout_s
+        self._channel: Channel | None = None
+
+    async def __aenter__(self) -> Self:
+        self._channel = open_channel(self.endpoint)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    async def call(self, path: str, request: Any = None, *, node: str | None = None) -> Any:
+        """Return the answer to a call.
+
+        Args:
+            path: The method: `/machine.MachineService/Version`.
+            request: The message; an empty one when absent.
+            node: The node that the endpoint passes the call on to; the endpoint itself when absent.
+
+        Raises:
+            TalosRefusedError: The node refuses it.
+            TalosCertificateError: The two sides do not trust each other.
+            TalosUnreachableError: Nothing answers.
+        """
+        method = METHODS[path]
+        call: UnaryUnaryMethod[Any, Any] = UnaryUnaryMethod(
+            self._open_channel(), path, method.request, method.response
+        )
+        message = method.request() if request is None else request
+        with self._explain(method.name):
+            async with asyncio.timeout(self._timeout_s):
+                return await call(message, metadata=_metadata(node))
+
+    async def stream(self, path: str, request: Any = None, *, node: str | None = None) -> AsyncIterator[Any]:
+        """Yield the answers of a call that has many; the time between two of them has no limit.
+
+        Raises:
+            TalosError: As for `call`.
+        """
+        method = METHODS[path]
+        call: UnaryStreamMethod[Any, Any] = UnaryStreamMethod(
+            self._open_channel(), path, method.request, method.response
+        )
+        message = method.request() if request is None else request
+        with self._explain(method.name):
+            async with call.open(metadata=_metadata(node)) as opened:
+                async with asyncio.timeout(self._timeout_s):
+                    await opened.send_message(message, end=True)
+                async for answer in opened:
+                    yield answer
+
+    async def read_version(self, *, node: str | None = None) -> str:
+        """Return the version of Talos that a node runs, without `v`.
+
+        Raises:
+            TalosRefusedError: The node is in maintenance mode.
+            TalosError: As for `call`.
+        """
+        answer = await self.call(f"{_MACHINE}Version", node=node)
+        tag: str = answer.messages[0].version.tag
+        return tag.removeprefix("v")
+
+    async def list_disks(self, *, node: str | None = None) -> tuple[Any, ...]:
+        """Return the disks of a node.
+
+        Raises:
+            TalosError: As for `call`.
+        """
+        answer = await self.call(f"{_STORAGE}Disks", node=node)
+        return tuple(disk for message in answer.messages for disk in message.disks)
+
+    def _open_channel(self) -> Channel:
+        if self._channel is None:
+            raise RuntimeError("the client is not open")
+        return self._channel
+
+    @contextlib.contextmanager
+    def _explain(self, method: str) -> Iterator[None]:
+        """Turn what the library raises into our errors."""
+        shown = str(self.endpoint)
+        try:
+            yield
+        except TalosError:
+            raise
+        except GRPCError as err:
+            if err.status is Status.UNAVAILABLE:
+                raise TalosUnreachableError(f"{shown}: {err.message or 'no answer'}.") from err
+            raise TalosRefusedError(f"{shown} refuses {method}: {err.message}.", err.status.name) from err
+        except TimeoutError as err:
+            raise TalosUnreachableError(f"{shown} did not answer in {self._timeout_s:.0f} s.") from err
+        except ssl.SSLError as err:
+            reason = err.reason or str(err)
+            kind = TalosCertificateError if _is_about_trust(reason) else TalosUnreachableError
+            raise kind(f"{shown}: {reason}.") from err
+        except StreamTerminatedError as err:
+            # TLS 1.3: the client learns with the first call that the other side wants a certificate.
+            raise TalosCertificateError(f"{shown} ended the connection: {err}.") from err
+        except (OSError, ProtocolError) as err:
+            problem = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else err
+            raise TalosUnreachableError(f"{shown}: {problem}.") from err
+
+
+def _is_about_trust(reason: str) -> bool:
+    """Return whether an error of TLS is about a certificate: what does not speak TLS has others."""
+    return "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
+
+
+def _metadata(node: str | None) -> dict[str, str]:
+    return {} if node is None else {"node": node}
