@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WARNING",
+    "BackendLoginError",
     "BackendUnreachableError",
     "Finding",
     "InitNeededError",
@@ -140,7 +141,8 @@ class StateLockedError(TofuError, BusyError):
     summary = "The state is locked"
     default_remedy = (
         "Wait for the other run to end; `stackyard state locks` shows who holds the lock. "
-        "If it is certain that it is dead:\n  stackyard state unlock LOCK_ID --reason TEXT"
+        "If it is certain that it is dead:\n  stackyard state unlock LOCK_ID --reason TEXT\n"
+        "or, for a Talos cluster:\n  stackyard infra force-unlock LOCK_ID"
     )
 
     def __init__(self, detail: str, findings: Iterable[Finding] = ()) -> None:
@@ -215,6 +217,18 @@ class BackendUnreachableError(TofuError, UnreachableError):
     default_remedy = "Check the address of the state backend and the network, then run the command again."
 
 
+class BackendLoginError(TofuError):
+    """The place where the state is kept refuses the user name or the password."""
+
+    code = "E-BACKEND-LOGIN"
+    summary = "The state backend refuses the credentials"
+    default_remedy = (
+        "Correct TF_HTTP_USERNAME and TF_HTTP_PASSWORD. Those of a cluster are tfstate_username and "
+        "tfstate_password in infrastructure/secrets.sops.yaml: correct them in the input of the cluster and "
+        "run `stackyard cluster configure`, or use `stackyard infra secrets-edit`."
+    )
+
+
 class RegistryUnreachableError(TofuError, UnreachableError):
     """The registry that a provider or module should come from does not answer."""
 
@@ -249,6 +263,8 @@ _OFFLINE = (
     "exceeded maximum number of attempts",
     "Client.Timeout exceeded",
 )
+# The `http` backend, for the statuses 401 and 403.
+_LOGIN = ("requires auth", "invalid auth")
 _APPLIES_SAVED_PLAN = ("A saved plan can be applied only",)
 _MISFIT = ("does not match configured version constraint", "dependency lock file")
 
@@ -275,6 +291,12 @@ _CAUSES = (
     _Cause(RegistryUnreachableError, "failed to query available provider packages", _OFFLINE),  # Terraform
     _Cause(RegistryUnreachableError, "failed to resolve provider packages", _OFFLINE),  # OpenTofu
     _Cause(RegistryUnreachableError, "failed to install provider", _OFFLINE),
+    _Cause(BackendLoginError, "error acquiring the state lock", _LOGIN),
+    _Cause(BackendLoginError, "error loading state", _LOGIN),
+    _Cause(BackendLoginError, "error refreshing state", _LOGIN),
+    _Cause(BackendLoginError, "failed to load state", _LOGIN),
+    _Cause(BackendLoginError, "failed to refresh state", _LOGIN),
+    _Cause(BackendLoginError, "failed to get existing workspaces", _LOGIN),
     _Cause(BackendUnreachableError, "error acquiring the state lock", _OFFLINE),
     _Cause(BackendUnreachableError, "error loading state", _OFFLINE),
     _Cause(BackendUnreachableError, "error loading default state", _OFFLINE),

@@ -13,7 +13,21 @@ from stackyard.base import process
 from stackyard.base.errors import StackyardError
 from stackyard.engine.version import OLDEST, Flavour, Version, probe_version
 
-__all__ = ["CATALOGUE", "OPA", "TERRAFORM", "TOFU", "Ask", "Tool", "ToolBrokenError", "VersionOutput"]
+__all__ = [
+    "CATALOGUE",
+    "ETCD",
+    "KUBE_APISERVER",
+    "OPA",
+    "SOPS",
+    "TALOSCTL",
+    "TASK",
+    "TERRAFORM",
+    "TOFU",
+    "Ask",
+    "Tool",
+    "ToolBrokenError",
+    "VersionOutput",
+]
 
 # A program that only says its version has nothing to save.
 _GRACE_S = 1.0
@@ -72,13 +86,13 @@ async def _ask_engine(path: Path, timeout_s: float) -> VersionOutput:
     return VersionOutput(product=flavour.value, version=str(version))
 
 
-def _ask_version(product: str, argument: str, pattern: str, env: Mapping[str, str] | None = None) -> Ask:
+def _ask_version(product: str, arguments: str, pattern: str, env: Mapping[str, str] | None = None) -> Ask:
     """Return how to ask a program that answers in plain text; the version is the pattern's one group."""
     compiled = re.compile(pattern, re.ASCII)
 
     async def ask(path: Path, timeout_s: float) -> VersionOutput:
         command = process.Command(
-            argv=(str(path), argument),
+            argv=(str(path), *arguments.split()),
             env=process.environment(env),
             cwd=Path("/"),
             timeout_s=timeout_s,
@@ -124,6 +138,54 @@ OPA = Tool(
     is_managed=True,
 )
 
+SOPS = Tool(
+    name="sops",
+    programs=("sops",),
+    # Without the variable it asks its project's site for the latest version first.
+    ask=_ask_version(
+        "sops", "--version", r"sops v?(\d+\.\d+\.\d+\S*)", {"SOPS_DISABLE_VERSION_CHECK": "true"}
+    ),
+    needed_for="secret files with keys other than age",
+    is_managed=True,
+)
+
+TALOSCTL = Tool(
+    name="talosctl",
+    programs=("talosctl",),
+    ask=_ask_version("talosctl", "version --client --short", r"(?m)^Talos v?(\d+\.\d+\.\d+\S*)"),
+    # The oldest that knows the configuration of the Talos versions in recipes.
+    minimum=Version(1, 12, 0),
+    needed_for="upgrades and resets of the nodes of Talos clusters",
+    is_managed=True,
+)
+
+TASK = Tool(
+    name="task",
+    # Some distributions call it go-task: to them, `task` is a list of things to do.
+    programs=("go-task", "task"),
+    # `3.54.0`, and `Task version: v3.39.2 (h1:...)` in older ones.
+    ask=_ask_version("task", "--version", r"(?m)^(?:Task version: )?v?(\d+\.\d+\.\d+\S*)"),
+    minimum=Version(3, 0, 0),
+    needed_for="repositories with a Taskfile",
+    is_managed=True,
+)
+
+KUBE_APISERVER = Tool(
+    name="kube-apiserver",
+    programs=("kube-apiserver",),
+    ask=_ask_version("kube-apiserver", "--version", r"(?m)^Kubernetes v(\d+\.\d+\.\d+\S*)"),
+    needed_for="clusters of the lab with a real Kubernetes API",
+    is_managed=True,
+)
+
+ETCD = Tool(
+    name="etcd",
+    programs=("etcd",),
+    ask=_ask_version("etcd", "--version", r"(?m)^etcd Version: (\d+\.\d+\.\d+\S*)"),
+    needed_for="clusters of the lab with a real Kubernetes API",
+    is_managed=True,
+)
+
 CATALOGUE: tuple[Tool, ...] = (
     TOFU,
     TERRAFORM,
@@ -148,15 +210,7 @@ CATALOGUE: tuple[Tool, ...] = (
         ask=_ask_version("ansible-playbook", "--version", r"ansible-playbook (?:\[core )?(\d+\.\d+\.\d+\w*)"),
         needed_for="scenarios that configure hosts and guests",
     ),
-    Tool(
-        name="sops",
-        programs=("sops",),
-        # Without the variable it asks its project's site for the latest version first.
-        ask=_ask_version(
-            "sops", "--version", r"sops v?(\d+\.\d+\.\d+\S*)", {"SOPS_DISABLE_VERSION_CHECK": "true"}
-        ),
-        needed_for="secret files with keys other than age",
-    ),
+    SOPS,
     Tool(
         name="packer",
         programs=("packer",),
@@ -173,4 +227,8 @@ CATALOGUE: tuple[Tool, ...] = (
         needed_for="building images with Packer on this machine",
     ),
     OPA,
+    TALOSCTL,
+    TASK,
+    KUBE_APISERVER,
+    ETCD,
 )

@@ -1,7 +1,8 @@
 """The second way: building a program from its Go module, every download checked against known sums.
 
 For the version that stackyard ships module files for, the sums are in its go.sum and nothing else is
-accepted. For another version, Go's own sum database vouches for what is downloaded, as the user set it up.
+accepted. For another version, Go's own sum database vouches for what is downloaded, as the user set it up,
+and the go.sum of the program's module for the rest.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class GoModule:
                 go = await write_module_files(
                     self.program, version, folder=module, scratch=folder, step=step, go_source=self.go_source
                 )
-            await _build(go, self.program, module, target, step)
+            await _build(go, self.program.at(version), module, target, step)
         return target
 
 
@@ -111,6 +112,8 @@ async def write_module_files(
         go = await go_source.suitable(_OLDEST_GO, scratch, step)
     upstream = await gomod.look_up(go, program, tag, folder)
     go = await go_source.suitable(read(upstream.go) or _OLDEST_GO, scratch, step)
+    sums = await gomod.read_sums(go, program, tag, folder)
+    (folder / "go.sum").write_text(sums, encoding="utf-8")
     (folder / "go.mod").write_text(gomod.derive(program, tag, upstream), encoding="utf-8")
     await go.run("mod", "tidy", cwd=folder, on_line=_Downloads(step).read_line)
     return go

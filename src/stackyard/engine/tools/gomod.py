@@ -2,25 +2,30 @@
 
 `go install module@version` refuses a module whose go.mod has `replace` lines, and OpenTofu's has one that it
 needs. So the program is built from a small module of ours that requires theirs and repeats what only counts
-in the main module: the `replace`, `exclude` and `godebug` lines.
+in the main module: the `replace`, `exclude` and `godebug` lines. A `replace` by a folder of the same
+repository, as Talos has one, means the module that is released from that folder at the same version, or at
+the one that the same go.mod requires. The modules of Kubernetes are released at versions of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import posixpath
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.engine.tools.methods import ToolBuildError, last_lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stackyard.engine.tools.golang import Go
+    from stackyard.engine.version import Version
 
-__all__ = ["GoProgram", "Upstream", "derive", "look_up"]
+__all__ = ["GoProgram", "Upstream", "derive", "look_up", "read_sums"]
 
 _BUILD_MODULE = "stackyard/build"
+# What a go.mod requires where only the folder of its `replace` line counts.
+_NO_VERSION = "v0.0.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +35,19 @@ class GoProgram:
     Attributes:
         module: The module's path.
         package: The path of the program's package.
-        linker_flags: What its makers give the linker when they release it.
+        linker_flags: What its makers give the linker when they release it, with `{version}`.
+        staged_version: The version of the modules that its go.mod replaces by folders, with `{minor}` and
+            `{patch}`, where these modules are released with versions of their own.
     """
 
     module: str
     package: str
     linker_flags: str = "-s -w"
+    staged_version: str = ""
+
+    def at(self, version: Version) -> GoProgram:
+        """Return it for one version."""
+        return replace(self, linker_flags=self.linker_flags.replace("{version}", str(version)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +76,27 @@ async def look_up(go: Go, program: GoProgram, version: str, folder: Path) -> Ups
         ToolBuildError: There is no such version, or it cannot be reached.
     """
     wanted = f"{program.module}@{version}"
-    # The command fails for a module that needs a newer Go, and still says where it put the module's go.mod.
-    answer = await go.run("mod", "download", "-json", wanted, cwd=folder, check=False)
-    download = _document(answer.stdout, wanted)
-    if not (path := download.get("GoMod")):
-        reason = download.get("Error") or last_lines(answer.stderr)
-        raise ToolBuildError(f"{wanted} cannot be downloaded: {reason}")
-    described = await go.run("mod", "edit", "-json", str(path), cwd=folder)
-    return _read(_document(described.stdout, wanted), wanted)
+    # It fails for a module that needs a newer Go, and still says where it put the module's go.mod.
+    path = await _download(go, wanted, folder, "GoMod")
+    described = await go.run("mod", "edit", "-json", path, cwd=folder)
+    return _read(_document(described.stdout, wanted), program, version)
+
+
+async def read_sums(go: Go, program: GoProgram, version: str, folder: Path) -> str:
+    """Return the go.sum of a version of the program's module, which is as checked as its code is.
+
+    Args:
+        go: A Go that is new enough for the module.
+        program: The program.
+        version: The version as Go spells it.
+        folder: A folder to work in.
+
+    Raises:
+        ToolBuildError: The module cannot be downloaded.
+    """
+    sources = await _download(go, f"{program.module}@{version}", folder, "Dir")
+    sums = Path(sources) / "go.sum"
+    return sums.read_text(encoding="utf-8") if sums.is_file() else ""
 
 
 def derive(program: GoProgram, version: str, upstream: Upstream) -> str:
@@ -86,18 +111,38 @@ def derive(program: GoProgram, version: str, upstream: Upstream) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _read(document: dict[str, Any], wanted: str) -> Upstream:
-    """Read the JSON view of a go.mod."""
+def _read(document: dict[str, Any], program: GoProgram, version: str) -> Upstream:
+    """Read the JSON view of the go.mod of a program's module at a version."""
+    module = program.module
+    required = {entry["Path"]: entry["Version"] for entry in document.get("Require") or ()}
     lines = [f"godebug {entry['Key']}={entry['Value']}" for entry in document.get("GoDebug") or ()]
     lines += [f"exclude {entry['Path']} {entry['Version']}" for entry in document.get("Exclude") or ()]
     for entry in document.get("Replace") or ():
-        if "Version" not in entry["New"]:
+        old, new = entry["Old"], entry["New"]
+        if "Version" in new:
+            lines.append(f"replace {_format_module(old)} => {_format_module(new)}")
+        elif old["Path"] == posixpath.join(module, posixpath.normpath(new["Path"])):
+            lines.append(f"require {old['Path']} {version}")
+        elif program.staged_version:
+            _, minor, patch = version.split(".", 2)
+            staged = program.staged_version.format(minor=minor, patch=patch)
+            lines.append(f"replace {old['Path']} => {old['Path']} {staged}")
+        elif required.get(old["Path"]) == _NO_VERSION:
             raise ToolBuildError(
-                f"{wanted} cannot be built from the module alone: it replaces {entry['Old']['Path']} "
-                f"by the folder {entry['New']['Path']}."
+                f"{module}@{version} cannot be built from the module alone: it replaces {old['Path']} "
+                f"by the folder {new['Path']}."
             )
-        lines.append(f"replace {_format_module(entry['Old'])} => {_format_module(entry['New'])}")
     return Upstream(go=str(document.get("Go", "1.24")), lines=tuple(lines))
+
+
+async def _download(go: Go, wanted: str, folder: Path, place: str) -> str:
+    """Download a module; return where its go.mod is (`GoMod`), or its files (`Dir`)."""
+    answer = await go.run("mod", "download", "-json", wanted, cwd=folder, check=False)
+    download = _document(answer.stdout, wanted)
+    if not (path := download.get(place)):
+        reason = download.get("Error") or last_lines(answer.stderr)
+        raise ToolBuildError(f"{wanted} cannot be downloaded: {reason}")
+    return str(path)
 
 
 def _format_module(module: dict[str, str]) -> str:

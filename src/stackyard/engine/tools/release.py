@@ -11,6 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 import aiohttp
@@ -18,7 +19,7 @@ from yarl import URL
 
 from stackyard.base import events
 from stackyard.base.http_failures import describe_failure
-from stackyard.engine.tools.archive import extract_program
+from stackyard.engine.tools.archive import ARCHIVE_ENDINGS, extract_program
 from stackyard.engine.tools.methods import ToolReleaseError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = ["TOFU_RELEASES", "HttpTimeouts", "ReleaseArchive", "Releases", "platf
 _CHUNK_BYTES = 256 * 1024
 _LARGEST_SUMS_BYTES = 1024 * 1024
 _LARGEST_ARCHIVE_BYTES = 1024 * 1024 * 1024
+_SUM = re.compile(r"[0-9a-fA-F]{64}")
 _SUM_LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](\S+)")
 _ARCHITECTURES = {
     "x86_64": "amd64",
@@ -67,7 +69,8 @@ class Releases:
         program: The name of the program, in an archive as well.
         url: What is above the folders of the versions.
         variable: The name of the setting with the address of a mirror.
-        file: The name of the file, with `{version}` and `{platform}`: a zip archive or the program itself.
+        file: The name of the file, with `{version}`, `{system}` and `{architecture}`: an archive or the
+            program itself. It may be in folders below that of the version.
         sums: The name of the file with its SHA-256, with `{version}` and `{file}`.
     """
 
@@ -82,7 +85,7 @@ TOFU_RELEASES = Releases(
     program="tofu",
     url="https://github.com/opentofu/opentofu/releases/download",
     variable="STACKYARD_RELEASES_URL",
-    file="tofu_{version}_{platform}.zip",
+    file="tofu_{version}_{system}_{architecture}.zip",
     sums="tofu_{version}_SHA256SUMS",
 )
 
@@ -110,7 +113,9 @@ class ReleaseArchive:
         """Download, check and unpack the archive; see `Way.provide`."""
         releases = self.releases
         base = self._address() / f"v{version}"
-        file = releases.file.format(version=version, platform=platform_name())
+        system, architecture = platform_name().split("_")
+        file = releases.file.format(version=version, system=system, architecture=architecture)
+        path, file = file, PurePosixPath(file).name
         downloaded, program = folder / f"{file}.part", folder / releases.program
         timeout = aiohttp.ClientTimeout(
             total=None, connect=self.patience.connect_s, sock_read=self.patience.stall_s
@@ -119,15 +124,15 @@ class ReleaseArchive:
             # The environment names the user's proxy, if there is one.
             async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
                 step.waiting(f"an answer from {base.host}")
-                sums = await _fetch_text(session, base / releases.sums.format(version=version, file=file))
+                sums = await _fetch_text(session, base / releases.sums.format(version=version, file=path))
                 published = _read_published_sum(sums, file)
-                actual = await _download(session, base / file, downloaded, step)
+                actual = await _download(session, base / path, downloaded, step)
             if actual != published:
                 raise ToolReleaseError(
                     f"{file} is not the file that was published: its SHA-256 is {actual}, "
                     f"and the published one is {published}."
                 )
-            if file.endswith(".zip"):
+            if file.endswith(ARCHIVE_ENDINGS):
                 await _unpack(downloaded.rename(folder / file), program, step)
             else:
                 downloaded.rename(program)
@@ -158,6 +163,9 @@ def platform_name() -> str:
 
 def _read_published_sum(sums: str, archive_name: str) -> str:
     for line in sums.splitlines():
+        # A file beside the program may have its sum alone.
+        if sums.strip() == line.strip() and _SUM.fullmatch(line.strip()):
+            return line.strip().lower()
         match = _SUM_LINE.fullmatch(line.strip())
         if match and match[2] == archive_name:
             return match[1].lower()

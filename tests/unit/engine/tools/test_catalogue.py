@@ -21,6 +21,11 @@ ANSWERS = (
     ("sops", "sops 3.10.2 (latest)", "3.10.2"),
     ("packer", "Packer v1.11.2", "1.11.2"),
     ("packer", "1.9.4", "1.9.4"),
+    ("talosctl", "Client:\nTalos v1.12.1", "1.12.1"),
+    ("task", "3.54.0", "3.54.0"),
+    ("kube-apiserver", "Kubernetes v1.36.3", "1.36.3"),
+    ("etcd", "etcd Version: 3.6.16\nGit SHA: Not provided", "3.6.16"),
+    ("task", "Task version: v3.39.2 (h1:abc=)", "3.39.2"),
     ("qemu", "QEMU emulator version 7.2.11 (Debian 1:7.2+dfsg-7+deb12u7)", "7.2.11"),
 )
 
@@ -53,5 +58,6 @@ def test_an_engine_is_what_its_answer_says_whatever_its_file_is_called(
 
 def test_the_catalogue_has_each_program_once_and_says_what_needs_it() -> None:
     names = [tool.name for tool in CATALOGUE]
-    assert names == ["tofu", "terraform", "git", "ssh", "ansible-playbook", "sops", "packer", "qemu", "opa"]
+    first = ["tofu", "terraform", "git", "ssh", "ansible-playbook", "sops", "packer", "qemu", "opa"]
+    assert names == [*first, "talosctl", "task", "kube-apiserver", "etcd"]
     assert all(tool.needed_for and tool.programs for tool in CATALOGUE)

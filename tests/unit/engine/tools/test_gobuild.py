@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.goproxy import GOMOD, TINY, GoProxy
+from tests.unit.engine.tools.goproxy import GOMOD, GREETING, MAIN, TINY, GoProxy
 
 from stackyard.base import events
 from stackyard.engine.tools.gobuild import GoModule, write_module_files
@@ -126,12 +127,49 @@ def test_a_program_that_does_not_compile_is_a_reason_with_the_compilers_words(
         build(way(), work)
 
 
+def test_a_folder_of_the_repository_is_the_module_that_is_released_from_it(
+    proxy: GoProxy, work: Path
+) -> None:
+    part = "example.test/tiny/pkg/greeting"
+    gomod = (
+        f"module example.test/tiny\n\ngo 1.24\n\nrequire {part} v1.12.5\n\nreplace {part} => ./pkg/greeting\n"
+    )
+    code = MAIN.replace("example.test/greeting", part)
+    proxy.add("example.test/tiny", "v1.12.6", {"go.mod": gomod, "cmd/tofu/main.go": code})
+    for version, forked in (("v1.12.5", "false"), ("v1.12.6", "true")):
+        proxy.add(part, version, {"go.mod": f"module {part}\n", "greeting.go": GREETING % forked})
+    assert build(way(), work) == "the fork"
+
+
+def test_the_sums_of_the_module_itself_hold_for_what_it_needs(proxy: GoProxy, work: Path) -> None:
+    proxy.add_tiny()
+    wrong = f"example.test/fork v1.0.1 h1:{'A' * 43}=\n"
+    files = {"go.mod": GOMOD % "1.24", "cmd/tofu/main.go": MAIN, "go.sum": wrong}
+    proxy.add("example.test/tiny", "v1.12.6", files)
+    with pytest.raises(ToolBuildError, match="checksum mismatch"):
+        build(way(), work)
+
+
 def test_a_module_that_replaces_by_a_folder_cannot_be_built_and_says_so(proxy: GoProxy, work: Path) -> None:
     proxy.add_tiny(
-        gomod="module example.test/tiny\n\ngo 1.24\n\nreplace example.test/greeting => ./greeting\n"
+        gomod="module example.test/tiny\n\ngo 1.24\n\nrequire example.test/greeting v0.0.0\n\n"
+        "replace example.test/greeting => ./greeting\n"
     )
     with pytest.raises(ToolBuildError, match=r"replaces example\.test/greeting by the folder \./greeting"):
         build(way(), work)
+
+
+def test_a_module_with_staged_folders_is_built_with_the_modules_released_from_them(
+    proxy: GoProxy, work: Path
+) -> None:
+    proxy.add_tiny(
+        gomod="module example.test/tiny\n\ngo 1.24\n\nrequire example.test/greeting v0.0.0\n\n"
+        "replace example.test/greeting => ./staging/greeting\n"
+    )
+    files = {"go.mod": "module example.test/greeting\n", "greeting.go": GREETING % "true"}
+    proxy.add("example.test/greeting", "v0.12.6", files)
+    program = dataclasses.replace(TINY, staged_version="v0.{minor}.{patch}")
+    assert build(dataclasses.replace(way(), program=program), work) == "the fork"
 
 
 def test_a_module_that_needs_a_newer_go_than_there_is_names_both(proxy: GoProxy, work: Path) -> None:

@@ -7,10 +7,25 @@ from __future__ import annotations
 
 import importlib.resources
 
-__all__ = ["DEFAULT_OPA_VERSION", "DEFAULT_TOFU_VERSION", "go_requirements", "module_files"]
+__all__ = [
+    "DEFAULT_ETCD_VERSION",
+    "DEFAULT_KUBE_APISERVER_VERSION",
+    "DEFAULT_OPA_VERSION",
+    "DEFAULT_SOPS_VERSION",
+    "DEFAULT_TALOSCTL_VERSION",
+    "DEFAULT_TASK_VERSION",
+    "DEFAULT_TOFU_VERSION",
+    "go_requirements",
+    "module_files",
+]
 
 DEFAULT_TOFU_VERSION = "1.12.6"
 DEFAULT_OPA_VERSION = "1.14.1"
+DEFAULT_TALOSCTL_VERSION = "1.12.1"
+DEFAULT_SOPS_VERSION = "3.13.3"
+DEFAULT_TASK_VERSION = "3.53.1"
+DEFAULT_KUBE_APISERVER_VERSION = "1.36.3"
+DEFAULT_ETCD_VERSION = "3.6.16"
 
 
 def module_files(tool: str = "tofu") -> dict[str, str]:
