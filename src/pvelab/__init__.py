@@ -5,7 +5,7 @@
     async with pvelab.start(nodes=("pve1", "pve2")) as running:
         ...  # running.url, running.api_token, running.username, running.password
 
-It uses `stackyard.base` and no other package of stackyard.
+It uses `stackyard.base`, `stackyard.talosapi`, and no other package of stackyard.
 
 - `server` receives a request: `http` (paths, bodies, authentication), then `dispatch` (route, permission,
   node, parameters). `server/facts` holds what Proxmox declares: names, types, limits, privileges.
@@ -18,6 +18,7 @@ It uses `stackyard.base` and no other package of stackyard.
 - `control` has the routes under /_lab/. They add `faults`, read the journal of calls, and fill, reset, save
   and restore the whole lab through `runtime/lifecycle`. `seeds` hold the content of a new lab.
 - `machines` runs programs in guests: records, sandboxes, or real VMs (`machines/qemu`).
+- `talos` lets VMs that boot a Talos image answer the Talos API, and has an image factory.
 - `nested` is the lab inside a guest that is itself a Proxmox node. It also connects guests of all depths.
 """
 

@@ -17,6 +17,8 @@ __all__ = ["add_owner_key", "list_guests", "list_nodes"]
 
 _SSH_PORT = 22
 _MORE_PORTS = (8006,)
+_TALOS_PORT = 50000
+_KUBERNETES_PORT = 6443
 _KEY = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\n]*)?")
 
 
@@ -86,9 +88,38 @@ async def _row(world: World, guest: Document) -> dict[str, Any]:
         "host_key": None,
         "takes_owner_key": False,
     }
+    talos = _describe_talos(world, guest)
+    if talos is not None:
+        row["talos"] = talos
     if not row["addresses"]:
         return row
+    if talos is not None:
+        return {**row, **await _describe_talos_ports(world, int(guest["vmid"]))}
     return {**row, **await _describe_access(world, guest)}
+
+
+def _describe_talos(world: World, guest: Document) -> dict[str, Any] | None:
+    """Return what a guest does that runs Talos: its stage, why it does not come up, where its API is."""
+    machine = world.machines.talos(int(guest["vmid"]))
+    if machine is None:
+        return None
+    api = None if machine.address is None else "{}:{}".format(*machine.address)
+    return {
+        "stage": machine.stage,
+        "problem": machine.state.get("problem"),
+        "version": machine.version,
+        "api": api,
+    }
+
+
+async def _describe_talos_ports(world: World, vmid: int) -> dict[str, Any]:
+    """Return the ports that lead to the APIs of a Talos machine; there is no SSH."""
+    forwards, machine = world.machines.forwards, world.machines.talos(vmid)
+    wanted = [_TALOS_PORT]
+    if machine is not None and await machine.endpoint(_KUBERNETES_PORT) is not None:
+        wanted.append(_KUBERNETES_PORT)
+    ports = {str(port): found for port in wanted if (found := forwards.port(vmid, port)) is not None}
+    return {"host": forwards.host, "ports": ports} if ports else {}
 
 
 async def _describe_access(world: World, guest: Document) -> dict[str, Any]:

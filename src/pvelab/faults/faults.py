@@ -28,6 +28,7 @@ class Point(enum.StrEnum):
     AFTER_WORK = "after-work"
     TASK = "task"
     AGENT = "agent"
+    FACTORY = "factory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

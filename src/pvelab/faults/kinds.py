@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pvelab.faults.cut_off import follow_network, leave_network
+from pvelab.faults.factory import WAYS, factory_rule
 from pvelab.faults.faults import FaultRule, Point, Strike
+from pvelab.faults.storages import empty_storage, fill_storage, part_storage, rejoin_storage
+from pvelab.faults.talos import TALOS_WAYS
 from pvelab.server.problems import PveError
-from pvelab.world.storage.storages import ASKED_TYPES, OFFLINE
 
 if TYPE_CHECKING:
     from pvelab.faults.faults import Faults
@@ -228,58 +230,6 @@ def _unlock_guest(world: World, document: Document) -> None:
         world.guests.update(guest, config=left)
 
 
-def _fill_storage(world: World, document: Document) -> None:
-    _require_storage(world, document)
-    _set_full(world, document, full=True)
-
-
-def _empty_storage(world: World, document: Document) -> None:
-    # Meanwhile it may be gone.
-    if world.store.get("storages", str(document["storage"])) is not None:
-        _set_full(world, document, full=False)
-
-
-def _set_full(world: World, document: Document, *, full: bool) -> None:
-    storage, nodes = str(document["storage"]), _nodes_of(world, document)
-    for place in dict.fromkeys(f"{world.storages.scope(storage, node)}|{storage}" for node in nodes):
-        with world.store.edit("capacities", place) as capacity:
-            capacity.setdefault("total", world.storages.total(storage, nodes[0]))
-            capacity["full"] = int(full)
-
-
-def _part_storage(world: World, document: Document) -> None:
-    config = _require_storage(world, document)
-    if config["type"] not in ASKED_TYPES:
-        kinds = ", ".join(sorted(ASKED_TYPES))
-        raise PveError(
-            f"'{document['storage']}' is on no server: only {kinds} storages can be offline", status=400
-        )
-    for node in _nodes_of(world, document):
-        world.store.put(OFFLINE, f"{node}|{document['storage']}", {})
-
-
-def _rejoin_storage(world: World, document: Document) -> None:
-    for node in _nodes_of(world, document):
-        world.store.delete(OFFLINE, f"{node}|{document['storage']}")
-
-
-def _require_storage(world: World, document: Document) -> Document:
-    """Return the configuration of the storage that a fault is about.
-
-    Raises:
-        PveError: There is none (400).
-    """
-    config = world.store.get("storages", str(document["storage"]))
-    if config is None:
-        raise PveError(f"there is no storage '{document['storage']}'", status=400)
-    return config
-
-
-def _nodes_of(world: World, document: Document) -> list[str]:
-    """Return the nodes that a fault of a storage is on: the one that it names, or all."""
-    return [str(document["node"])] if "node" in document else list(world.cluster.nodes())
-
-
 def _expire_tickets(world: World, _document: Document) -> None:
     world.tickets.renew_key()
 
@@ -354,6 +304,32 @@ KINDS: Mapping[str, FaultKind] = {
         fields={"vmid": Field(type=int, help="only that of this guest"), **_STRIKES},
         rule=_agent_rule,
     ),
+    "factory": FaultKind(
+        help="Requests to the image factory of the lab go wrong.",
+        fields={
+            "how": Field(type=str, help="what goes wrong", required=True, choices=WAYS),
+            "seconds": Field(type=float, help="slow: how long an answer takes (default: 30)"),
+            "path": Field(type=str, help="only paths that fit this pattern: /image/*.iso"),
+            "method": Field(type=str, help="only this method: GET, HEAD, POST"),
+            **{name: field for name, field in _STRIKES.items() if name != "node"},
+        },
+        rule=factory_rule,
+    ),
+    "talos": FaultKind(
+        help="A Talos machine goes wrong for as long as the fault is there.",
+        fields={
+            "how": Field(
+                type=str,
+                help="never-boots; install-hangs; disk-lost: at its next reboot; etcd-slow: to start;"
+                " certificate-expired; unreachable: it answers nobody; partition: it answers clients, and no"
+                " other machine",
+                required=True,
+                choices=TALOS_WAYS,
+            ),
+            "vmid": Field(type=int, help="only that of this guest"),
+            "seconds": Field(type=float, help="etcd-slow: how much longer it takes (default: 30)"),
+        },
+    ),
     "lock": FaultKind(
         help="A guest keeps a lock, as after a backup that was killed.",
         fields={"vmid": _VMID, "lock": Field(type=str, help="which one: backup (default), clone, migrate")},
@@ -363,14 +339,14 @@ KINDS: Mapping[str, FaultKind] = {
     "storage-full": FaultKind(
         help="A storage has no space left.",
         fields=_STORAGE,
-        apply=_fill_storage,
-        lift=_empty_storage,
+        apply=fill_storage,
+        lift=empty_storage,
     ),
     "storage-offline": FaultKind(
         help="The server of a storage (nfs, cifs, iscsi) does not answer.",
         fields=_STORAGE,
-        apply=_part_storage,
-        lift=_rejoin_storage,
+        apply=part_storage,
+        lift=rejoin_storage,
     ),
     "node-down": FaultKind(
         help="A node cannot be reached.",

@@ -26,9 +26,11 @@ class Work(enum.StrEnum):
     """The kinds of work that can take time."""
 
     ALLOCATE = "allocate"
+    APISERVER = "apiserver"
     AUTH = "auth"
     BACKUP = "backup"
     BOOT = "boot"
+    BOOTSTRAP = "bootstrap"
     CLONE = "clone"
     CONFIG = "config"
     CREATE = "create"
@@ -36,6 +38,7 @@ class Work(enum.StrEnum):
     DOWNLOAD = "download"
     FENCE = "fence"
     HA = "ha"
+    INSTALL = "install"
     MIGRATE = "migrate"
     MOVE = "move"
     REBOOT = "reboot"
@@ -58,9 +61,11 @@ class Work(enum.StrEnum):
 # its manager until it notices something.
 _REAL_S: Mapping[Work, float] = {
     Work.ALLOCATE: 0.3,
+    Work.APISERVER: 45.0,
     Work.AUTH: 3.0,
     Work.BACKUP: 20.0,
     Work.BOOT: 20.0,
+    Work.BOOTSTRAP: 15.0,
     Work.CLONE: 8.0,
     Work.CONFIG: 0.2,
     Work.CREATE: 2.0,
@@ -68,6 +73,7 @@ _REAL_S: Mapping[Work, float] = {
     Work.DOWNLOAD: 5.0,
     Work.FENCE: 60.0,
     Work.HA: 5.0,
+    Work.INSTALL: 40.0,
     Work.MIGRATE: 10.0,
     Work.MOVE: 8.0,
     Work.REBOOT: 5.0,

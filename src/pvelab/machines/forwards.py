@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["Forwards"]
+__all__ = ["Forwards", "relay_both_ways"]
 
 _CHUNK = 64 * 1024
 # More than that would use up the descriptors of the process; the others are reached through a node.
@@ -98,7 +98,7 @@ class Forwards:
                 contextlib.suppress(OSError),
                 await connect(NetworkLocation(world=world, guest=guest), port) as server,
             ):
-                await _relay_both_ways(client, server)
+                await relay_both_ways(client, server)
 
     def _guest_changed(self, key: str, _old: Document | None, new: Document | None) -> None:
         if new is not None:
@@ -118,7 +118,7 @@ async def _wait_for_ssh(world: World) -> None:
                 await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-async def _relay_both_ways(left: socket.socket, right: socket.socket) -> None:
+async def relay_both_ways(left: socket.socket, right: socket.socket) -> None:
     """Carry bytes until either side has ended."""
     ways = {asyncio.ensure_future(_carry_one(*way)) for way in ((left, right), (right, left))}
     try:

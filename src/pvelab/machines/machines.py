@@ -15,13 +15,18 @@ from pvelab.machines.machine import Kind, MachineError
 from pvelab.machines.roots import COLLECTION, Roots
 from pvelab.nested.commands import run_on_node
 from pvelab.server.problems import PveError
+from pvelab.talos.boot import COLLECTION as TALOS
+from pvelab.talos.boot import find_boot
 from pvelab.world.guests.addresses import guest_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
+    from pvelab.kubernetes.programs import Programs
     from pvelab.machines.machine import GuestMachine, MachineMaker
+    from pvelab.talos.guests import TalosGuests
+    from pvelab.talos.machine import TalosMachine
     from pvelab.world.store import Document, Store
     from pvelab.world.world import World
 
@@ -35,6 +40,11 @@ class Machines:
         wanted: What guests are to be made of; None: sandboxes where they work, records where not.
         folder: Where the root directories are; a folder that goes with the lab if None.
         store: What the lab knows.
+
+    Attributes:
+        forwards: Ports of this machine that lead to guests.
+        kubernetes: The programs of a real Kubernetes behind Talos machines; None for the lab's double.
+        kubernetes_folder: Where those keep their data; a folder that goes with the lab if None.
     """
 
     def __init__(self, store: Store, wanted: Kind | None = None, folder: Path | None = None) -> None:
@@ -44,7 +54,10 @@ class Machines:
         self._world: World | None = None
         self._making: asyncio.Task[MachineMaker] | None = None
         self._machines: dict[int, GuestMachine] = {}
+        self._talos: TalosGuests | None = None
         self.forwards = Forwards()
+        self.kubernetes: Programs | None = None
+        self.kubernetes_folder: Path | None = None
         self._wraps: list[Callable[[MachineMaker], MachineMaker]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -68,6 +81,17 @@ class Machines:
     def add(self, wrap: Callable[[MachineMaker], MachineMaker]) -> None:
         """Put something around what makes the machines, before anyone looks inside a guest."""
         self._wraps.append(wrap)
+
+    async def resume_talos(self) -> None:
+        """Continue with the Talos machines that the store has, in place of those that run."""
+        if self._talos is not None:
+            await self._talos.close()
+        if self._store.items(TALOS):
+            self._talos_guests().resume()
+
+    def talos(self, vmid: int) -> TalosMachine | None:
+        """Return the Talos machine of a VM that runs, None if it runs anything else."""
+        return None if self._talos is None else self._talos.get(vmid)
 
     async def maker(self) -> MachineMaker:
         """Return what makes the machines of this lab; it is found out once.
@@ -104,6 +128,9 @@ class Machines:
             MachineError: The kind that is asked for does not work here.
         """
         vmid = int(guest["vmid"])
+        talos = self.talos(vmid)
+        if talos is not None:
+            return talos
         maker = await self.maker()
         present = self._require_world().guests.get(vmid)
         if present is None or present["status"] != "running":
@@ -147,6 +174,8 @@ class Machines:
     async def close(self) -> None:
         """End all machines, and remove what does not outlive the lab."""
         await self.forwards.close()
+        if self._talos is not None:
+            await self._talos.close()
         await asyncio.gather(*(machine.kill() for machine in self._machines.values()))
         self._machines.clear()
         if self._tasks:
@@ -200,6 +229,9 @@ class Machines:
 
     def _guest_changed(self, key: str, old: Document | None, new: Document | None) -> None:
         vmid = int(key)
+        # Guests that are there when the lab starts are resumed, or run something else.
+        if old is not None and (self._talos is not None or new is not None):
+            self._follow_talos(vmid, old, new)
         if new is None:
             if vmid in self._machines or self._has_disk(vmid):
                 self._store.after_commit(lambda: self._later(self._remove(vmid)))
@@ -211,6 +243,34 @@ class Machines:
         if stopped or booted:
             machine = self._machines.pop(vmid)
             self._store.after_commit(lambda: self._later(machine.kill()))
+
+    def _follow_talos(self, vmid: int, old: Document, new: Document | None) -> None:
+        """Begin a Talos machine with a VM that starts from a Talos image, and end it when the VM stops."""
+        if new is not None and new["status"] == "running":
+            if old["status"] != "running" or _boot_of(old) != _boot_of(new):
+                self._store.after_commit(lambda: self._begin_talos(vmid))
+        elif self._talos is not None:
+            self._store.after_commit(lambda: self._end_talos(vmid))
+
+    def _begin_talos(self, vmid: int) -> None:
+        world = self._require_world()
+        guest = world.guests.get(vmid)
+        found = None if guest is None or self.is_real else find_boot(world, guest)
+        if guest is not None and found is not None and guest["status"] == "running":
+            self._talos_guests().begin(guest, found)
+        else:
+            self._end_talos(vmid)
+
+    def _end_talos(self, vmid: int) -> None:
+        if self._talos is not None:
+            self._talos.end(vmid)
+
+    def _talos_guests(self) -> TalosGuests:
+        if self._talos is None:
+            from pvelab.talos.guests import TalosGuests  # lazy: gRPC, only for labs with Talos machines
+
+            self._talos = TalosGuests(self._require_world())
+        return self._talos
 
     async def _end(self, vmid: int) -> None:
         machine = self._machines.pop(vmid, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ AnswerGuest = Callable[["Document", "socket.socket"], Coroutine[Any, Any, None]]
 RunCommand = Callable[[str, list[str]], Coroutine[Any, Any, tuple[int, bytes, bytes]]]
 
 
+_GUEST_NETWORK = ipaddress.IPv4Network("10.31.0.0/16")
+
+
 @dataclass(slots=True)
 class NestedLabs:
     """The labs inside a lab, and its own doors.
@@ -38,6 +42,7 @@ class NestedLabs:
         run_command: Runs a command as a user on the first node; None without an SSH side.
         take_in: Takes files over that programs of a nested node made; None for a lab that is in no guest.
         exposed: Ports of this machine that guests reach at the address of their gateway.
+        guest_network: The network of vmbr0.
         directory: The addresses that answer, here and in all labs inside and around.
     """
 
@@ -49,6 +54,7 @@ class NestedLabs:
     run_command: RunCommand | None = None
     take_in: Callable[[], Coroutine[Any, Any, None]] | None = None
     exposed: frozenset[int] = frozenset()
+    guest_network: ipaddress.IPv4Network = _GUEST_NETWORK
     directory: Directory = field(default_factory=Directory, repr=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)
 

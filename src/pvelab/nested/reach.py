@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["NetworkLocation", "connect", "locate"]
+__all__ = ["NetworkLocation", "connect", "locate", "open_connection"]
 
 _LOCAL = "127.0.0.1"
 
@@ -60,8 +60,15 @@ async def connect(place: NetworkLocation, port: int, *, source: str | None = Non
         end: Endpoint | socket.socket = _node_port(place, port)
     else:
         end = await _guest_port(place.world, place.guest, port, source)
-    if isinstance(end, socket.socket):
-        return end
+    return end if isinstance(end, socket.socket) else await open_connection(end)
+
+
+async def open_connection(end: Endpoint) -> socket.socket:
+    """Return a socket that is connected to a port of this machine.
+
+    Raises:
+        OSError: No one listens there.
+    """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)
     try:
@@ -100,7 +107,7 @@ async def _guest_port(
         raise ConnectionRefusedError(errno.ECONNREFUSED, str(err)) from err
     if end is not None:
         return end
-    if port != SSH_PORT:
+    if port != SSH_PORT or world.machines.talos(int(guest["vmid"])) is not None:
         try:
             return await machine.dial(port, source)
         except MachineError as err:

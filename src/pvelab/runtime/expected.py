@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.runtime.start import certificate_of
+from pvelab.runtime.options import certificate_of
 from pvelab.runtime.stored_login import read_or_create_login
 from pvelab.seeds.stock import TOKEN_NAME
 from pvelab.world.access.directory import ROOT
 
 if TYPE_CHECKING:
-    from pvelab.runtime.start import Options
+    from pvelab.runtime.options import Options
 
 __all__ = ["expected_ready"]
 
@@ -26,6 +26,7 @@ def expected_ready(options: Options) -> dict[str, Any]:
         raise ValueError("what this lab will say is not known before it is started")
     login = read_or_create_login(options.identity)
     nodes = tuple(options.nodes or options.seed.nodes)
+    factory = {"factory_url": f"http://{options.bind}:{options.factory_port}"} if options.factory_port else {}
     return {
         "url": f"https://{options.bind}:{options.port}",
         "api_token": f"{ROOT}!{TOKEN_NAME}={options.seed.token or login.token}",
@@ -35,4 +36,5 @@ def expected_ready(options: Options) -> dict[str, Any]:
         "fingerprint": certificate_of(options).fingerprint,
         "ssh_ports": {node: options.ssh_port + number for number, node in enumerate(nodes)},
         "nodes": list(nodes),
+        **factory,
     }

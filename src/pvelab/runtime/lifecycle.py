@@ -152,6 +152,7 @@ class Lifecycle:
         with world.store.transaction():
             world.store.replace_all(content)
             self._tell_fingerprint()
+        await world.machines.resume_talos()
         world.tasks.recover()
 
     async def _fill(self, seed: Seed, nodes: Sequence[str], token: str | None, password: str | None) -> None:

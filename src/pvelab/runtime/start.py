@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import ipaddress
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,16 +15,17 @@ from pvelab.api.cluster.ha.guest_tasks import GuestTasks
 from pvelab.api.cluster.replication.runs import ReplicationPlan
 from pvelab.api.nodes.vzdump.scheduled import BackupPlan
 from pvelab.faults.kinds import add_fault, remove_fault
-from pvelab.faults.latency import Latency, Speed, Work
+from pvelab.faults.latency import Latency
 from pvelab.machines.machine import Kind
 from pvelab.machines.machines import Machines
 from pvelab.machines.qemu.programs import require_qemu
 from pvelab.nested.open_nested import make_answer, open_nest
 from pvelab.runtime.lifecycle import InitialContent, Lifecycle
+from pvelab.runtime.options import Options, certificate_of, merge_options
 from pvelab.runtime.saved import SavedStates
 from pvelab.runtime.ssh_ports import open_ssh_ports
 from pvelab.runtime.stored_login import read_or_create_login
-from pvelab.seeds import EMPTY, Seed
+from pvelab.seeds import Seed
 from pvelab.seeds import stock as seed
 from pvelab.server import facts
 from pvelab.server.control import Controls
@@ -52,51 +54,9 @@ DATABASE = "lab.sqlite"
 FILES = "files"
 SNAPSHOTS = "snapshots"
 GUESTS = "guests"
+KUBERNETES = "kubernetes"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How a lab is to run.
-
-    Attributes:
-        nodes: The names of its nodes, those of the seed if None; a lab that finds data keeps what it had.
-        bind: The address to listen on.
-        port: The port of the API, 0 for any free one.
-        ssh_port: The port of the SSH side, 0 for any free one, None for none.
-        data: The folder that keeps everything; None keeps it in memory only.
-        identity: The folder that keeps its certificate, SSH host key and login; the data folder if None, and
-            without one they are new at each start.
-        authorized_keys: Who may log in as root over SSH with a key, beside those of the seed.
-        speed: Whether work takes time.
-        latency_s: Seconds for single kinds of work.
-        allow_downloads: Whether it may fetch URLs of other machines, in place of making stand-ins.
-        seed: What a new lab holds.
-        password: The password of root@pam in a new lab, in place of the seed's.
-        guests: What is inside guests; None: a sandbox where one works, records where not.
-        expose: Ports of this machine's loopback that guests reach at the address of their gateway.
-        limits: What clients are granted.
-    """
-
-    nodes: tuple[str, ...] | None = None
-    bind: str = "127.0.0.1"
-    port: int = 0
-    ssh_port: int | None = None
-    data: Path | None = None
-    identity: Path | None = None
-    authorized_keys: tuple[str, ...] = ()
-    speed: Speed = Speed.INSTANT
-    latency_s: Mapping[Work, float] = field(default_factory=dict)
-    allow_downloads: bool = False
-    seed: Seed = EMPTY
-    password: str | None = None
-    guests: Kind | None = None
-    expose: tuple[int, ...] = ()
-    limits: serving.ServerLimits = field(
-        # Uploads are images; the size of everything else is checked where it is read.
-        default_factory=lambda: serving.ServerLimits(max_body_bytes=None, max_connections=2048)
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +72,7 @@ class Running:
         api_token: `root@pam!lab=<uuid>`, with all privileges of root.
         nodes: The names of the nodes.
         ssh_ports: The port of each node's SSH server; empty without an SSH side.
+        factory_url: Where the double of the Talos image factory answers, None without one.
         world: Everything inside, for tests in the same process.
         dispatcher: The door for calls that do not come over HTTP.
         lifecycle: What makes it new.
@@ -126,6 +87,7 @@ class Running:
     api_token: str
     nodes: tuple[str, ...]
     ssh_ports: Mapping[str, int] = field(default_factory=dict)
+    factory_url: str | None = None
     world: World
     dispatcher: Dispatcher
     lifecycle: Lifecycle
@@ -190,6 +152,8 @@ class Running:
         """Return what a client needs to know, as the ready line has it."""
         names = ("url", "api_token", "username", "password", "ssh_port", "fingerprint")
         facts = {name: getattr(self, name) for name in names}
+        if self.factory_url is not None:
+            facts["factory_url"] = self.factory_url
         return {**facts, "ssh_ports": dict(self.ssh_ports), "nodes": list(self.nodes)}
 
 
@@ -206,7 +170,7 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
         ListenError: The address or port cannot be had.
         QemuMissingError: Guests are to be real, and QEMU is not there.
     """
-    async with _start(_merge_options(options, changes)) as running:
+    async with _start(merge_options(options, changes)) as running:
         yield running
 
 
@@ -243,18 +207,21 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
                 limits=chosen.limits,
             ) as server,
             _ssh_side(world, dispatcher, chosen) as ssh_ports,
+            _factory_side(world, chosen) as factory_url,
         ):
             world.nest.api_port = server.port
             world.nest.ssh_ports.update(ssh_ports)
             world.nest.directory.follow(world)
             attendant.attend()
+            await world.machines.resume_talos()
             manager = Cycle(world, GuestTasks())
             try:
                 async with (
                     world.ha.attend(manager.act, manager.agent.has_task),
                     world.scheduler.attend(*_plans(world)),
                 ):
-                    yield _make_running(dispatcher, lifecycle, server, ssh_ports)
+                    made = _make_running(dispatcher, lifecycle, server, ssh_ports)
+                    yield dataclasses.replace(made, factory_url=factory_url)
             finally:
                 await world.tasks.close()
                 await attendant.close()
@@ -301,14 +268,6 @@ def running(options: Options | None = None, **changes: Any) -> Iterator[Running]
         raise box["error"]
 
 
-def _merge_options(options: Options | None, changes: Mapping[str, Any]) -> Options:
-    base = options or Options()
-    if not changes:
-        return base
-    fields = {name: getattr(base, name) for name in base.__dataclass_fields__}
-    return Options(**{**fields, **changes})
-
-
 def _disk(folder: Path | None) -> SqliteDisk | None:
     if folder is None:
         return None
@@ -321,11 +280,15 @@ def _world(store: Store, options: Options, blobs: Blobs, uplink: Uplink | None) 
     fetcher = Fetcher(anywhere=options.allow_downloads)
     machines = Machines(store, options.guests, None if options.data is None else options.data / GUESTS)
     machines.forwards.listen_on(options.bind)
+    machines.kubernetes = options.kubernetes
+    machines.kubernetes_folder = None if options.data is None else options.data / KUBERNETES
     # Time is the same in the labs inside as around them.
     clock = LabClock() if uplink is None else uplink.world.clock
     world = assemble(
         facts.load(), store, clock, latency, blobs=blobs, fetcher=fetcher, machines=machines, uplink=uplink
     )
+    if options.guest_network is not None:
+        world.nest.guest_network = ipaddress.IPv4Network(options.guest_network)
     blobs.tidy()
     world.tasks.recover()
     return world
@@ -346,20 +309,6 @@ def _make_initial_content(options: Options) -> InitialContent:
     return InitialContent(seed=seed, nodes=options.nodes, password=password)
 
 
-def certificate_of(options: Options) -> serving.Certificate:
-    """Return the certificate of a lab: the one that is kept, or a new one.
-
-    Raises:
-        FileError: The folder that keeps it cannot be used.
-    """
-    names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(options.bind) else [options.bind])]
-    names += [machine.ip for machine in options.seed.machines.values() if machine.ip]
-    folder = options.identity or options.data
-    if folder is None:
-        return serving.make_certificate(names)
-    return serving.read_or_create_certificate(folder / "certificate", names)
-
-
 @contextlib.asynccontextmanager
 async def _ssh_side(
     world: World, dispatcher: Dispatcher, options: Options
@@ -373,6 +322,18 @@ async def _ssh_side(
         world, dispatcher, where, keys=keys, authorized=options.authorized_keys
     ) as ports:
         yield ports
+
+
+@contextlib.asynccontextmanager
+async def _factory_side(world: World, options: Options) -> AsyncIterator[str | None]:
+    """Run the double of the Talos image factory if one is wanted, and give its URL."""
+    if options.factory_port is None:
+        yield None
+        return
+    from pvelab.talos.factory import serve_factory  # lazy: only for labs with a factory
+
+    async with serve_factory(world, options.bind, options.factory_port) as url:
+        yield url
 
 
 def _make_running(
@@ -394,7 +355,3 @@ def _make_running(
         lifecycle=lifecycle,
         loop=asyncio.get_running_loop(),
     )
-
-
-def _is_wildcard(bind: str) -> bool:
-    return bind in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound

@@ -17,9 +17,10 @@ from typing import IO, TYPE_CHECKING
 
 from pvelab.server.problems import PveError
 from pvelab.ssh.system_files import (
-    is_network_file,
+    UNITS,
+    is_kept_file,
     read_system_file,
-    remove_network_file,
+    remove_kept_file,
     system_files,
     write_system_file,
 )
@@ -155,11 +156,11 @@ class NodeFiles:
         volid = volume_at(self._storages(), found.path)
         if found.is_folder:
             raise _error(errno.EISDIR, path)
-        if volid is None and not is_network_file(found.path):
+        if volid is None and not is_kept_file(found.path):
             raise _error(errno.EPERM, path)
         with self._world.store.transaction():
             if volid is None:
-                remove_network_file(self._world, self._node, found.path)
+                remove_kept_file(self._world, self._node, found.path)
             else:
                 self._world.volumes.free(volid, self._node)
 
@@ -194,11 +195,11 @@ class NodeFiles:
             OSError: It is not there, or cannot be there.
         """
         source, target = self.require(old), normal_path(new)
-        if is_network_file(source.path) and is_network_file(target):
+        if is_kept_file(source.path) and is_kept_file(target):
             text = read_system_file(self._world, self._node, source.path) or ""
             with self._world.store.transaction():
                 write_system_file(self._world, self._node, target, text)
-                remove_network_file(self._world, self._node, source.path)
+                remove_kept_file(self._world, self._node, source.path)
             return
         volume = self.volume(source.path)
         self._require_place(target)
@@ -246,7 +247,7 @@ class NodeFiles:
     def _require_place(self, path: str) -> None:
         if posixpath.dirname(path) not in self._folders():
             raise _error(errno.ENOENT, path)
-        if volume_at(self._storages(), path) is None and not is_network_file(path):
+        if volume_at(self._storages(), path) is None and not is_kept_file(path):
             raise _error(errno.EPERM, path)
 
     def _storages(self) -> Mapping[str, Document]:
@@ -273,7 +274,7 @@ class NodeFiles:
         return None
 
     def _folders(self) -> set[str]:
-        places = {_HOME, *map(posixpath.dirname, system_files(self._world, self._node))}
+        places = {_HOME, UNITS, *map(posixpath.dirname, system_files(self._world, self._node))}
         for storage, config in self._storages().items():
             places |= {file_folder(config, content) for content in (*FILE_CONTENTS, "images")}
             for volume in self._world.storages.volumes(storage, self._node):

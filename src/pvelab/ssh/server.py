@@ -15,6 +15,7 @@ from pvelab.nested.reach import connect, locate
 from pvelab.server.dispatch import ConnectionDropped
 from pvelab.server.journal import is_secret
 from pvelab.server.problems import PveError
+from pvelab.ssh.boot_units import list_boot_units
 from pvelab.ssh.files import NodeFiles
 from pvelab.ssh.guests import GuestPorts
 from pvelab.ssh.keys import is_authorized
@@ -28,6 +29,7 @@ from pvelab.ssh.sftp import NodeSftp
 from pvelab.ssh.shell import Shell
 from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Streams
 from pvelab.ssh.shell_session import ShellSession
+from pvelab.ssh.system_files import read_system_file
 from pvelab.ssh.timers import Timers
 from pvelab.world.access.tickets import password_fits
 from stackyard.base.redaction import MASK
@@ -91,6 +93,7 @@ class _SshSide:
         world.store.watch("nodes", self._node_changed)
         world.nest.answer_guest = self.answer_guest
         world.nest.run_command = self.run_command
+        world.cluster.run_boot_units = self._run_boot_units
 
     async def listen(self, node: str, sock: socket.socket) -> None:
         """Serve a node on a socket that listens."""
@@ -114,6 +117,14 @@ class _SshSide:
         """Run what a timer of a node is for."""
         status, _, _ = await self._run_at(node, "root", argv)
         self._write_down("TIMER", " ".join(argv), {"node": node}, user="root", status=status)
+
+    async def _run_boot_units(self, node: str) -> None:
+        """Run the services that start before the network of a node that boots."""
+        for unit in list_boot_units(self.world, node):
+            if unit.condition and read_system_file(self.world, node, unit.condition) is None:
+                continue
+            status, _, _ = await self._run_at(node, "root", unit.command)
+            self._write_down("UNIT", unit.name, {"node": node}, user="root", status=status)
 
     async def _run_at(self, node: str, user: str, argv: list[str]) -> tuple[int, bytes, bytes]:
         out, err = CaptureSink(), CaptureSink()
@@ -152,7 +163,11 @@ class _SshSide:
         command = process.command or ""
         try:
             await self.dispatcher.strike(Point.BEFORE_WORK, "SSH", command, node)
-            status = await run_session(process, self._shell(node, user))
+            status = await run_session(
+                process,
+                self._shell(node, user),
+                before_answer=lambda: self.dispatcher.strike(Point.AFTER_WORK, "SSH", command, node),
+            )
         except PveError as fault:
             status = 255
             process.stderr.write(f"{fault.text}\n".encode())
@@ -201,6 +216,8 @@ class _SshSide:
 
     def _node_changed(self, key: str, _old: Document | None, new: Document | None) -> None:
         if new is None or not new.get("online", 1):
+            if new is None or not new.get("cut_off"):
+                self.timers.stop_all(key)
             for connection in [found for found, node in self.connections.items() if node == key]:
                 connection.abort()
 

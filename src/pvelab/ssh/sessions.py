@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
+from pvelab.server.dispatch import ConnectionDropped
 from pvelab.ssh.shell import Streams
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from pvelab.ssh.shell import Shell
 
 __all__ = ["ChannelSink", "run_session", "server_options"]
@@ -66,8 +69,22 @@ class ChannelSink:
         """Leave the channel open: the process ends it."""
 
 
-async def run_session(process: asyncssh.SSHServerProcess[bytes], shell: Shell) -> int | None:
-    """Run what a client asks for and return its exit status; None if the client went away."""
+async def run_session(
+    process: asyncssh.SSHServerProcess[bytes],
+    shell: Shell,
+    *,
+    before_answer: Callable[[], Awaitable[object]] | None = None,
+) -> int | None:
+    """Run what a client asks for and return its exit status; None if the client went away.
+
+    Args:
+        process: The client.
+        shell: What runs it.
+        before_answer: Called once the command is done, and before the client is told.
+
+    Raises:
+        ConnectionDropped: The call before the answer wants the client to hear nothing.
+    """
     streams = Streams(
         stdin=_ChannelSource(process),
         stdout=ChannelSink(process.stdout),
@@ -79,7 +96,11 @@ async def run_session(process: asyncssh.SSHServerProcess[bytes], shell: Shell) -
             status = 1
         else:
             status = await shell.run(process.command, streams)
+        if before_answer is not None:
+            await before_answer()
         process.exit(status)
+    except ConnectionDropped:
+        raise
     except (asyncssh.Error, ConnectionError):
         # No one is there to be told; what the command has done stays done.
         with contextlib.suppress(OSError):

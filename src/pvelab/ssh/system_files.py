@@ -2,7 +2,7 @@
 
 The file of a guest is printed from its configuration, and what is written to it becomes the configuration.
 The interfaces of a node are in two files, the one in force and the one that waits for a reload; beside them
-there may be others, such as a copy.
+there may be others, such as a copy. Units of systemd are in a folder of their own.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OS_RELEASE",
+    "UNITS",
     "guest_file",
-    "is_network_file",
+    "is_kept_file",
     "read_system_file",
-    "remove_network_file",
+    "remove_kept_file",
     "system_files",
     "write_system_file",
 ]
@@ -46,7 +47,8 @@ _AUTHORIZED = ("/root/.ssh/authorized_keys", "/etc/pve/priv/authorized_keys")
 # Whether guests of this node can run guests themselves.
 _NESTED = "/sys/module/kvm_intel/parameters/nested"
 _METRIC_TOKEN = re.compile(r"/etc/pve/priv/metricserver/([^/]+)\.pw")
-_NETWORK = re.compile(r"/etc/network/[A-Za-z0-9._-]+")
+UNITS = "/etc/systemd/system"
+_KEPT = re.compile(rf"/etc/network/[A-Za-z0-9._-]+|{UNITS}/[A-Za-z0-9:._@-]+\.service")
 # The interfaces in force, and those that wait for a reload: where each is in the document of a node.
 _INTERFACES = {"/etc/network/interfaces": "text", "/etc/network/interfaces.new": "new"}
 _TIMES = {"text": "time", "new": "new_time"}
@@ -83,7 +85,7 @@ def read_system_file(world: World, node: str, path: str) -> str | None:
         case _ if path in _AUTHORIZED:
             kept = world.store.get("authorized_keys", "root") or {"lines": []}
             return "".join(f"{line}\n" for line in kept["lines"])
-    if is_network_file(path):
+    if is_kept_file(path):
         return _read_network_file(world, node, path)
     if token := _METRIC_TOKEN.fullmatch(path):
         secret = world.store.get("metric_tokens", token[1])
@@ -106,7 +108,7 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
         changed = {field: text, _TIMES[field]: world.clock.now()}
         world.store.put(INTERFACES, node, {**world.store.items(INTERFACES)[node], **changed})
         return
-    if is_network_file(path):
+    if is_kept_file(path):
         world.store.put(_NETWORK_FILES, f"{node}|{path}", {"node": node, "path": path, "text": text})
         return
     guest = _guest_at(world, node, path)
@@ -116,9 +118,9 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
     world.guests.update(guest, config=_parse_guest_file(guest, text))
 
 
-def is_network_file(path: str) -> bool:
-    """Return whether a path is that of a file of the network's folder."""
-    return _NETWORK.fullmatch(path) is not None
+def is_kept_file(path: str) -> bool:
+    """Return whether a path is in the folder of the network, or that of a unit of systemd."""
+    return _KEPT.fullmatch(path) is not None
 
 
 def _read_network_file(world: World, node: str, path: str) -> str | None:
@@ -128,8 +130,8 @@ def _read_network_file(world: World, node: str, path: str) -> str | None:
     return None if kept is None else str(kept["text"])
 
 
-def remove_network_file(world: World, node: str, path: str) -> None:
-    """Remove a file of the network's folder, in the running transaction."""
+def remove_kept_file(world: World, node: str, path: str) -> None:
+    """Remove a file of the network's folder or a unit, in the running transaction."""
     field = _INTERFACES.get(path)
     if field is None:
         world.store.delete(_NETWORK_FILES, f"{node}|{path}")

@@ -1,4 +1,4 @@
-"""Transient timers of the nodes: they run whoever can reach the node, and go with the lab."""
+"""Transient timers of the nodes: they run whoever can reach the node, and end when it goes down."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ class Timers:
     def stop(self, node: str, name: str) -> None:
         """Forget a timer that waits."""
         self._tasks.pop((node, name)).cancel()
+
+    def stop_all(self, node: str) -> None:
+        """Forget the timers of a node that goes down: transient ones are in its memory alone."""
+        for name in self.names(node):
+            self.stop(node, name)
 
     async def close(self) -> None:
         """Forget all of them."""

@@ -164,6 +164,7 @@ PROGRAMS: Mapping[str, Program] = {
     "export": export,
     "false": fail,
     "set": set_option,
+    "sync": succeed,
     "sh": shell_program,
     "test": test,
     "true": succeed,

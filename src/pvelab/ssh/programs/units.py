@@ -1,4 +1,4 @@
-"""Programs of systemd and of the network of a node: transient timers, and `ifreload`."""
+"""Programs of systemd and of the network of a node: transient timers, services at boot, `ifreload`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pvelab.api.nodes.network.files import bring_up
+from pvelab.ssh.boot_units import disable_unit, enable_unit, is_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +60,15 @@ class _UnitPrograms:
 
     async def systemctl(self, shell: Shell, words: list[str], streams: Streams) -> int:
         rest = [word for word in words[1:] if word not in _FLAGS]
+        if rest == ["daemon-reload"]:
+            return 0
+        if len(rest) > 1 and rest[0] in ("enable", "disable", "is-enabled"):
+            return max([await self._enable(rest[0], unit, shell, streams) for unit in rest[1:]])
         if len(rest) < 2 or rest[0] not in ("stop", "is-active"):
-            await streams.complain("systemctl: the lab knows stop and is-active, for transient timers")
+            await streams.complain(
+                "systemctl: the lab knows stop and is-active for transient timers; enable, disable and "
+                "is-enabled for services; daemon-reload"
+            )
             return 1
         if rest[0] == "is-active":
             found = [one for unit in rest[1:] for one in self._find(unit)]
@@ -70,6 +78,26 @@ class _UnitPrograms:
             await streams.complain("Failed to stop unit: Interactive authentication required.")
             return 1
         return max([await self._stop(unit, streams) for unit in rest[1:]])
+
+    async def _enable(self, verb: str, unit: str, shell: Shell, streams: Streams) -> int:
+        name = unit if "." in unit else f"{unit}.service"
+        world, node = self._session.world, self._session.node
+        if verb == "is-enabled":
+            found = is_enabled(world, node, name)
+            await streams.say("enabled" if found else "disabled")
+            return 0 if found else 1
+        problem = ""
+        if not _is_root(self._session, shell):
+            problem = "Interactive authentication required."
+        elif verb == "enable":
+            problem = enable_unit(world, node, name)
+        elif not is_enabled(world, node, name):
+            problem = f"Unit file {name} does not exist."
+        else:
+            disable_unit(world, node, name)
+        if problem:
+            await streams.complain(f"Failed to {verb} unit: {problem}")
+        return 1 if problem else 0
 
     def _find(self, unit: str) -> list[str]:
         known = self._timers.names(self._session.node)

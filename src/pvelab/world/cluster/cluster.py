@@ -15,7 +15,7 @@ from pvelab.server.problems import PveError
 from pvelab.world.sections import prefix_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from pvelab.world.store import Document, Store
 
@@ -29,6 +29,8 @@ class Cluster:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # Runs what starts with a node before its network; set by whoever has the shells of the nodes.
+        self.run_boot_units: Callable[[str], Awaitable[None]] | None = None
 
     @property
     def name(self) -> str:

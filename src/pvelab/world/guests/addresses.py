@@ -2,7 +2,8 @@
 
 Every pair of a bridge and a VLAN tag is a network of its own, in which the lab answers DHCP:
 
-- `vmbr0` without a tag, where the nodes are: `10.31.0.0/16`, guests from `10.31.16.0` on;
+- `vmbr0` without a tag, where the nodes are: `10.31.0.0/16`, guests from `10.31.16.0` on, unless the lab was
+  given another network for guests (one in `127.0.0.0/8`, so that they are reached at their addresses);
 - every other pair: a /18 of `10.64.0.0` to `10.255.255.255`, chosen by the names and kept from the first
   lease on. The first 16 addresses are the network's own (the router is the first).
 
@@ -51,7 +52,6 @@ __all__ = [
 ]
 
 MAIN = ("vmbr0", 0)
-_MAIN_NETWORK = ipaddress.IPv4Network("10.31.0.0/16")
 # Below this the nodes and the router of the main network have their addresses.
 _MAIN_FIRST = 16 * 256
 _OTHERS_BASE = int(ipaddress.IPv4Address("10.64.0.0"))
@@ -124,7 +124,7 @@ def boot_seconds(world: World, guest: Document) -> float:
 
 def has_booted(world: World, guest: Document) -> bool:
     """Return whether a guest runs and has had the time to boot."""
-    if guest["status"] != "running" or guest["started"] is None:
+    if guest["status"] != "running" or guest["started"] is None or "halted" in guest["run"]:
         return False
     # A guest that was reset boots again while its QEMU goes on; one whose memory was restored need not boot.
     since = guest["run"].get("booting_since", guest["started"])
@@ -170,7 +170,8 @@ def network_of(world: World, bridge: str, tag: int) -> Network | None:
     if (bridge, tag) == MAIN:
         if world.uplink is not None:
             return _find_bridge_network(world.uplink)
-        return Network(number=0, range=_MAIN_NETWORK, first=_MAIN_FIRST)
+        main = world.nest.guest_network
+        return Network(number=0, range=main, first=_MAIN_FIRST if main.prefixlen <= 16 else _OTHERS_FIRST)
     key = f"{bridge}|{tag}"
     known = world.store.get("lab_networks", key)
     if known is None:
@@ -228,6 +229,7 @@ def _nics(guest: Document) -> Iterator[_Nic]:
     config = guest["config"]
     keys = sorted((key for key in config if re.fullmatch(r"net\d+", key)), key=lambda key: int(key[3:]))
     cloudinit = guest["type"] == "qemu" and _has_cloudinit(config)
+    talos = guest["run"].get("talos")
     for key in keys:
         number = int(key[3:])
         options = _options(str(config[key]))
@@ -239,6 +241,8 @@ def _nics(guest: Document) -> Iterator[_Nic]:
             how = _options(str(config.get(f"ipconfig{number}", ""))) if cloudinit else {"ip": "dhcp"}
             if cloudinit and "network=" in str(config.get("cicustom", "")):
                 how = {"ip": "dhcp"}
+            if talos is not None:
+                name, how = f"ens{_FIRST_PCI_SLOT + number}", _talos_addressing(talos, how, number)
         yield _Nic(
             key=key,
             name=name,
@@ -249,6 +253,13 @@ def _nics(guest: Document) -> Iterator[_Nic]:
             ip=how.get("ip", ""),
             ip6=how.get("ip6", ""),
         )
+
+
+def _talos_addressing(talos: Mapping[str, Any], how: Mapping[str, str], number: int) -> Mapping[str, str]:
+    """Return how Talos addresses a NIC: by its configuration, its NoCloud data, or DHCP."""
+    if number == 0 and talos.get("ip"):
+        return {"ip": str(talos["ip"])}
+    return how if talos["platform"] == "nocloud" and how.get("ip") else {"ip": "dhcp"}
 
 
 def _options(text: str) -> dict[str, str]:
@@ -301,13 +312,17 @@ def _ipv4(world: World, guest: Document, nic: _Nic) -> list[Address]:
 def _ipv6(world: World, guest: Document, nic: _Nic) -> list[Address]:
     link_local = ipaddress.IPv6Address(_LINK_LOCAL_BASE | _interface_id(nic.mac))
     found = [Address(address=str(link_local), prefix=64, family="inet6")]
-    if nic.ip6 not in ("auto", "dhcp"):
-        return _static(nic.ip6, "inet6") + found
     network = network_of(world, nic.bridge, nic.tag)
+    how = nic.ip6
+    if not how and network is not None and network.range.is_loopback:
+        # Clients do not count an address on loopback as one of a guest: the router announces a prefix too.
+        how = "auto"
+    if how not in ("auto", "dhcp"):
+        return _static(how, "inet6") + found
     if network is None:
         return found
     base = _IPV6_BASE | network.number << 64
-    if nic.ip6 == "auto":
+    if how == "auto":
         address = ipaddress.IPv6Address(base | _interface_id(nic.mac))
         return [Address(address=str(address), prefix=64, family="inet6"), *found]
     number = _lease(world, network, nic, int(guest["vmid"]))

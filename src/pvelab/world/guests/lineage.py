@@ -1,7 +1,8 @@
 """What a disk was created from: the image that a guest boots, carried along by every copy of the disk.
 
 A volume document of a disk has `image` where it came from a file in a storage: `name`, the name of the file,
-and `sha256` where the lab has its bytes (see `blobs`). Cloning, moving, migrating and importing keep it.
+`sha256` where the lab has its bytes (see `blobs`), and `talos` where Talos is on it (see `talos.boot`).
+Cloning, moving, migrating and importing keep it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def image_in(volume: Document) -> Mapping[str, Any] | None:
         image: Mapping[str, Any] | None = volume.get("image")
         return image
     name = str(volume["volid"]).partition(":")[2].rpartition("/")[2]
-    return {"name": name, **({"sha256": volume["sha256"]} if "sha256" in volume else {})}
+    return {"name": name, **{key: volume[key] for key in ("sha256", "talos") if key in volume}}
 
 
 def image_of(world: World, guest: Document) -> Mapping[str, Any] | None:

@@ -2,7 +2,7 @@
 
 A volume document of a file has, beside what `volumes` says, `sha256` (its bytes are in `blobs`), `url` where
 it was downloaded from, `checksums` that are believed of a stand-in, `virtual_size` where the file is an image
-of a disk with another size, and `oci` for an image from a registry.
+of a disk with another size, `oci` for an image from a registry, and `talos` for a Talos image.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from pvelab.server.problems import PveError
+from pvelab.talos.images import talos_at_url, talos_in_file
 from pvelab.world.storage.volume_names import list_format, parse_name, path_of
 from pvelab.world.storage.volumes import parse_volume_id
 
@@ -41,8 +42,11 @@ def put_file(world: World, volid: str, node: str, blob: Blob, **fields: Any) -> 
     Raises:
         PveError: The storage cannot be used, has no such files, or is full.
     """
-    virtual = image_disk_size(world.blobs.path(blob.sha256))
-    return _put(world, volid, node, blob.size, sha256=blob.sha256, virtual_size=virtual, **fields)
+    path = world.blobs.path(blob.sha256)
+    virtual, talos = image_disk_size(path), talos_in_file(path)
+    return _put(
+        world, volid, node, blob.size, sha256=blob.sha256, virtual_size=virtual, talos=talos, **fields
+    )
 
 
 def put_stand_in(world: World, volid: str, node: str, size: int, **fields: Any) -> Document:
@@ -52,7 +56,8 @@ def put_stand_in(world: World, volid: str, node: str, size: int, **fields: Any) 
         PveError: The storage cannot be used, has no such files, or is full.
     """
     virtual = _STAND_IN_DISK if volid.endswith((".img", ".qcow2", ".vmdk")) else None
-    return _put(world, volid, node, size, virtual_size=virtual, **fields)
+    talos = talos_at_url(str(fields.get("url", "")))
+    return _put(world, volid, node, size, virtual_size=virtual, talos=talos, **fields)
 
 
 def disk_size(volume: Document) -> int:

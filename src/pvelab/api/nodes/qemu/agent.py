@@ -50,6 +50,8 @@ def require_agent(world: World, guest: Document) -> None:
     if guest["status"] != "running":
         raise PveError(f"VM {guest['vmid']} is not running")
     answers = has_agent(str(agent)) and not is_paused(guest) and addresses.has_booted(world, guest)
+    # Talos has one only if its image does.
+    answers = answers and bool(guest["run"].get("talos", {}).get("agent", True))
     if not answers or world.faults.silences(int(guest["vmid"]), str(guest["node"])):
         raise PveError("QEMU guest agent is not running")
 

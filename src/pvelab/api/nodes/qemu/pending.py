@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["Changes", "cloudinit_volumes", "disk_volumes", "effective"]
+__all__ = ["Changes", "cdrom_volumes", "cloudinit_volumes", "disk_volumes", "effective"]
 
 _TOLD_CLOUDINIT = re.compile(r"name|net\d+")
 _STATE_OF_SUSPENDED = ("lock", "vmstate", "runningmachine", "runningcpu")
@@ -42,6 +42,13 @@ def cloudinit_volumes(world: World, config: Mapping[str, Any]) -> set[str]:
     """Return the volumes of a configuration's cloud-init drives."""
     read = (drives.parse_drive(world.facts, key, str(config[key])) for key in drives.drive_keys(config))
     return {str(drive["file"]) for drive in read if drives.is_cloudinit(drive)}
+
+
+def cdrom_volumes(world: World, config: Mapping[str, Any]) -> list[str]:
+    """Return the images in a configuration's CD drives, cloud-init's not among them."""
+    read = [drives.parse_drive(world.facts, key, str(config[key])) for key in drives.drive_keys(config)]
+    inside = [str(one["file"]) for one in read if drives.is_cdrom(one) and not drives.is_cloudinit(one)]
+    return [volid for volid in inside if ":" in volid]
 
 
 class Changes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pvelab.api.nodes.qemu import cpu, machine_types, passthrough
 from pvelab.api.nodes.qemu.hotplug import hotplug_features
-from pvelab.api.nodes.qemu.pending import cloudinit_volumes, disk_volumes, effective
+from pvelab.api.nodes.qemu.pending import cdrom_volumes, cloudinit_volumes, disk_volumes, effective
 from pvelab.api.nodes.status import SWAP
 from pvelab.server.problems import PveError
 from pvelab.world.bridges import exists
@@ -79,6 +79,8 @@ def _require_volumes(world: World, guest: Document) -> None:
         if ":" in volid:
             world.storages.require(volid.partition(":")[0], node)
             world.volumes.require(volid, node)
+    for volid in cdrom_volumes(world, {**guest["config"], **guest["pending"]}):
+        world.volumes.require(volid, node)
 
 
 def _problem_of_qemu(world: World, config: Mapping[str, Any], node: str) -> str | None:

@@ -40,7 +40,7 @@ def switch_node(call: Call) -> Any:
             world.store.put("nodes", node, {**world.cluster.nodes()[node], "online": 0, "unreachable": _GONE})
         if reboots:
             await task.spend(Work.BOOT)
-            _boot(world, task, node)
+            await _boot(world, task, node)
 
     world.tasks.start(node, "stopall", "", authid=ROOT, work=work)
 
@@ -84,28 +84,31 @@ def _has_managed(world: World, node: str) -> bool:
 def _make_wake_work(world: World, node: str) -> WorkFunction:
     async def work(task: Task) -> None:
         await task.spend(Work.BOOT)
-        _bring_online(world, task, node)
+        await _bring_online(world, task, node)
         await start_guests(world, task, node)
 
     return work
 
 
-def _boot(world: World, task: Task, node: str) -> None:
+async def _boot(world: World, task: Task, node: str) -> None:
     async def work(started: Task) -> None:
         await start_guests(world, started, node)
 
-    _bring_online(world, task, node)
+    await _bring_online(world, task, node)
     with task.step():
         world.tasks.start(node, "startall", "", authid=ROOT, work=work)
 
 
-def _bring_online(world: World, task: Task, node: str) -> None:
+async def _bring_online(world: World, task: Task, node: str) -> None:
     """Let a node answer again; the network is that of its files, services all run."""
     with task.step():
-        document = {**world.cluster.nodes()[node], "online": 1, "started": int(world.clock.now())}
-        document.pop("unreachable", None)
-        document.pop("ha_mode", None)
-        world.store.put("nodes", node, document)
         world.store.delete("services", node)
         files.put_in_force(world, node)
+    if world.cluster.run_boot_units is not None:
+        await world.cluster.run_boot_units(node)
+    with task.step():
+        document = {**world.cluster.nodes()[node], "online": 1, "started": int(world.clock.now())}
+        for gone in ("unreachable", "ha_mode", "cut_off"):
+            document.pop(gone, None)
+        world.store.put("nodes", node, document)
         files.bring_up(world, node, at_boot=True)

@@ -13,6 +13,7 @@ from pvelab.api.nodes.storage import files
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
+from pvelab.talos.images import unpack_zst
 from pvelab.world.storage.blobs import file_hash
 from pvelab.world.storage.contents import put_file, put_stand_in, require_space
 from pvelab.world.storage.download import stand_in_size
@@ -158,6 +159,9 @@ async def _fetch(world: World, task: Task, wanted: Download) -> None:
 
 
 def _decompress(source: Path, target: Path, kind: str) -> None:
+    if kind == "zst" and (content := unpack_zst(source)) is not None:
+        target.write_bytes(content)
+        return
     if kind not in ("gz", "bz2"):
         raise PveError(f"the lab cannot decompress '{kind}'")
     packed = gzip.GzipFile(source) if kind == "gz" else bz2.BZ2File(source)
