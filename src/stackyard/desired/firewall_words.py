@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "ACTIONS",
     "ICMP",
     "MACROS",
     "WITH_PORTS",
     "FirewallName",
+    "check_action",
     "check_addresses",
     "check_alias_address",
     "check_macro",
@@ -30,6 +32,7 @@ __all__ = [
     "name_in",
 ]
 
+ACTIONS = ("ACCEPT", "DROP", "REJECT")
 MACROS = tuple(
     """
     Amanda Auth BGP BitTorrent BitTorrent32 CVS Ceph Citrix DAAP DCC DHCPfwd DHCPv6 DNS Distcc FTP Finger
@@ -85,6 +88,13 @@ def name_in(text: str) -> FirewallName | None:
     if found is None:
         return None
     return FirewallName(name=found[3], scope=found[2] or "", is_set=bool(found[1]))
+
+
+def check_action(text: str) -> str:
+    """Return what a rule does."""
+    if text not in ACTIONS:
+        raise ValueError(f"there is no action `{text}`{_suggest(text, ACTIONS)}")
+    return text
 
 
 def check_macro(text: str) -> str:
