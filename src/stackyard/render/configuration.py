@@ -114,7 +114,7 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
         **ha_resources(desired),
         **protection_resources(desired),
     }
-    for kind, objects in object_resources(desired.objects).items():
+    for kind, objects in object_resources(desired).items():
         # Networks and pools of a site are beside those of the files of its clusters and nodes.
         resources[kind] = {**resources.get(kind, {}), **objects}
     return {kind: found for kind, found in resources.items() if found}
