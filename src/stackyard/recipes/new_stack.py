@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import Location, StackyardError
 from stackyard.clients.git.repository import find_repository
+from stackyard.path.ignored_files import add_ignored
 from stackyard.recipes.backend_choice import (
     ChosenBackend,
     NewBackendError,
@@ -24,7 +25,6 @@ from stackyard.recipes.catalogue import UnknownRecipeError, list_recipes, read_r
 from stackyard.recipes.cluster_nodes import name_node
 from stackyard.recipes.copied_stack import CopiedStack, copy_stack
 from stackyard.recipes.hcl_edit import find_backends, find_null_defaults
-from stackyard.recipes.ignored_files import add_ignored
 from stackyard.recipes.known_values import is_given, known_value
 from stackyard.recipes.module_files import ModuleStatus, NeededModule, list_modules, point_to_modules
 from stackyard.recipes.new_folder import move_folder, open_workshop, write_tree

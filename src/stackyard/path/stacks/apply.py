@@ -27,8 +27,11 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
         TofuError: Some changes failed, each reported; the others were applied and stored.
         PlanStaleError: The state has changed since; nothing was applied.
         StoreError: What is applied cannot be written down; nothing was applied.
+        StackyardError: What the model prepares failed; nothing was applied.
     """
-    target = run.resolved.target
+    target, model = run.resolved.target, run.resolved.model
+    if model is not None and model.prepare is not None:
+        await model.prepare(made.changes, run.emit)
     await record_stack(run, is_applied=False)
     passed, workdir = run.resolved.arguments, made.workdir
     if not passed and _SETTING in made.binding.arguments:

@@ -67,6 +67,8 @@ async def initialise(
     if _read(stamp) == wanted:
         return
     directories.ensure_private(workdir.data_folder)
+    # Whatever fails from here on, the folder is no longer prepared for the code before: that may come back.
+    stamp.unlink(missing_ok=True)
     # Which backend there was before: an engine that finds one, and none in the code, asks to move the state.
     (workdir.data_folder / _BACKEND_RECORD).unlink(missing_ok=True)
     cache = plugin_cache(workdir.environment)

@@ -22,6 +22,7 @@ from stackyard.guard import Verdict, inspect
 from stackyard.path.planfile import Binding, PlanFile, is_encrypted, open_encrypted
 from stackyard.path.run import EmptyInputError
 from stackyard.path.stacks.inputs import list_texts
+from stackyard.path.stacks.model import judge_model
 from stackyard.path.stacks.visibility import explain_refused_plan, require_visible_stack
 from stackyard.state.inside import EncryptedStateError, read_view
 
@@ -111,7 +112,7 @@ async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIter
             path=path,
             workdir=workdir,
             changes=changes,
-            verdict=await _judge(run, plan_request, document),
+            verdict=await _judge(run, plan_request, document, data),
             binding=make_stack_binding(run, plan_request.mode, data),
             notes=run.resolved.arguments.notes,
         )
@@ -155,7 +156,7 @@ async def load_stack_plan(
             path=path,
             workdir=workdir,
             changes=_changes_of(run, document),
-            verdict=await _judge(run, plan_request, document),
+            verdict=await _judge(run, plan_request, document, data),
             binding=saved.binding,
             notes=tuple(saved.shown.get("notes", ())),
         )
@@ -237,9 +238,13 @@ def _changes_of(run: StackRun, document: Mapping[str, Any] | None) -> Changes:
     return read_changes(document).redact(run.workdir.redactor)
 
 
-async def _judge(run: StackRun, plan_request: PlanRequest, document: Mapping[str, Any] | None) -> Verdict:
+async def _judge(
+    run: StackRun, plan_request: PlanRequest, document: Mapping[str, Any] | None, state: bytes | None
+) -> Verdict:
     resolved = run.resolved
     changes = _changes_of(run, document)
+    if resolved.model is not None:
+        return await judge_model(run, resolved.model, plan_request, changes, state)
     verdict = inspect(changes, plan_request.allowances, protected=resolved.stack.settings.protected)
     if resolved.stack.settings.policy and document is not None:
         from stackyard.guard.policy import evaluate_policies  # lazy: few stacks have rules of their own

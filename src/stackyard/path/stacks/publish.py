@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import directories, files
 from stackyard.inventory.contract import IncompleteError
 from stackyard.inventory.stack_hosts import read_stack_hosts
+from stackyard.sources.stacks.kinds import KIND
 from stackyard.state.inside import EncryptedStateError
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ FOLDER = "inventory.d"
 
 def stack_inventory_file(base: Path, target: Target) -> Path:
     """Return the file of a stack; no two targets have one name."""
-    name = target.state_name.partition("/")[2].replace("/", "--")
+    kind, _, rest = target.state_name.partition("/")
+    # Stacks came first: their files have no kind in their names.
+    name = (rest if kind == KIND else target.state_name).replace("/", "--")
     return base / FOLDER / f"{name}.yml"
 
 

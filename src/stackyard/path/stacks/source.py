@@ -8,7 +8,7 @@ import hmac
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stackyard.base.errors import UsageError
 from stackyard.base.redaction import Redactor
@@ -28,7 +28,6 @@ from stackyard.sources.stacks.facts import read_facts
 from stackyard.sources.stacks.input_values import read_domain_values
 from stackyard.sources.stacks.isolation import check_isolation
 from stackyard.sources.stacks.kinds import KIND, is_code
-from stackyard.sources.stacks.order import build_whole_graph
 from stackyard.sources.stacks.repository import NoStacksError, find_stacks
 from stackyard.sources.stacks.store import store_of
 from stackyard.sources.stacks.value_types import read_types
@@ -38,9 +37,9 @@ from stackyard.state import StateService
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackyard.base.dag import Graph
     from stackyard.path.planfile import PlanKey
     from stackyard.path.stacks.inputs import StackInputs
+    from stackyard.path.stacks.model import StackModel
     from stackyard.secrets.var_file import PrivateVarFile
     from stackyard.sources.stacks.facts import StackFacts
     from stackyard.sources.stacks.isolation import Isolation
@@ -50,11 +49,13 @@ if TYPE_CHECKING:
     from stackyard.sources.stacks.working_tree import WorkingTree
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["ResolvedStack", "StackSource", "make_target", "split_workspace"]
+__all__ = ["CodeSource", "ResolvedStack", "StackSource", "make_target", "resolve_stack", "split_workspace"]
 
 # The name is part of the path of a local state.
 _WORKSPACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _DECLARES = re.compile(r'^\s*"?(resource|module|import|moved|removed)"?[\s":{]', re.MULTILINE)
+# In the block `encryption`: how the state was encrypted before.
+_FALLBACK = re.compile(r"^\s*fallback\s*\{", re.MULTILINE)
 
 
 def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
@@ -95,6 +96,7 @@ class ResolvedStack:
         environment: The environment of the engine.
         cli_config: The settings file of the engine.
         arguments: What the user passes on to the engine.
+        model: The model that its code was generated from, where stackyard wrote it.
     """
 
     target: Target
@@ -108,6 +110,7 @@ class ResolvedStack:
     environment: Mapping[str, str] = field(repr=False)
     cli_config: Path | None = None
     arguments: PassedArguments = field(default_factory=PassedArguments)
+    model: StackModel | None = None
 
     def passed_files(self) -> tuple[Path | PrivateVarFile, ...]:
         """Return the files with values that the user passes on; paths are from the folder of the stack."""
@@ -132,6 +135,11 @@ class ResolvedStack:
             _DECLARES.search(path.read_text(errors="replace")) for path in self.code_files()
         )
 
+    def is_reencrypted(self) -> bool:
+        """Return whether the next apply encrypts the state another way, even where nothing else changes."""
+        own = (path for path in self.code_files() if path.parent == self.stack.folder)
+        return any(_FALLBACK.search(path.read_text(errors="replace")) for path in own)
+
     def digest(self, key: PlanKey, inputs: StackInputs) -> str:
         """Return the fingerprint of everything that a plan of the stack is made from.
 
@@ -146,6 +154,39 @@ class ResolvedStack:
         found.update(self.values.digest(key.secret).encode())
         found.update(repr(sorted(inputs.values.items())).encode())
         return found.hexdigest()[:32]
+
+
+class CodeSource(Protocol):
+    """Where stacks come from: folders of the user's own code, or code that stackyard generates."""
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether stackyard writes the code: it is no copy of other code, and committed when it works."""
+        ...
+
+    @property
+    def repository(self) -> StackRepository:
+        """All stacks."""
+        ...
+
+    @property
+    def store(self) -> ChosenStore:
+        """Where what runs leave for the next is kept."""
+        ...
+
+    async def resolve(
+        self, name: str, workspace: str = DEFAULT_WORKSPACE, arguments: PassedArguments | None = None
+    ) -> ResolvedStack:
+        """Return a stack in a workspace."""
+        ...
+
+    async def reread(self, resolved: ResolvedStack) -> ResolvedStack:
+        """Return a stack as its files are now."""
+        ...
+
+    def check_isolation(self) -> Isolation:
+        """Return what is wrong with where stacks keep their states, and with whose states they read."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +225,11 @@ class StackSource:
             return any(one.kind == KIND and not one.is_destroyed for one in records)
 
     @property
+    def is_generated(self) -> bool:
+        """Whether stackyard writes the code."""
+        return False
+
+    @property
     def store(self) -> ChosenStore:
         """Where what runs leave for the next is kept.
 
@@ -191,15 +237,6 @@ class StackSource:
             CommittedStoreError: git tracks it, or some of it.
         """
         return store_of(self.repository)
-
-    def require(self, name: str) -> Stack:
-        """Return a stack.
-
-        Raises:
-            StackNotFoundError: There is none of that name.
-            InvalidInputError: Its stack.yaml is not valid.
-        """
-        return self.repository.find(name)
 
     async def resolve(
         self, name: str, workspace: str = DEFAULT_WORKSPACE, arguments: PassedArguments | None = None
@@ -212,35 +249,8 @@ class StackSource:
             InvalidInputError: Something is wrong with its files; the error carries every problem.
             SecretsLockedError: No key opens a file with secrets.
         """
-        stack = self.require(name)
-        facts = read_facts(self.repository, stack)
-        environment = engine_environment()
-        backend = find_backend(stack, facts, workspace, environment)
-        if workspace != DEFAULT_WORKSPACE and backend.kind is BackendKind.STORE:
-            top = Path(self.repository.tree.top)
-            refuse_unseen_workspace(stack, (stack.folder, *(top / folder for folder in facts.modules)))
-        values = await _find_values(stack, workspace, facts, self.repository.tree)
-        passed = arguments or PassedArguments()
-        return ResolvedStack(
-            target=make_target(name, workspace),
-            repository=self.repository,
-            stack=stack,
-            workspace=workspace,
-            facts=facts,
-            values=values,
-            backend=backend,
-            redactor=Redactor(
-                [
-                    *values.secrets,
-                    *passed.secrets,
-                    *secret_values(environment, stack.folder),
-                    *_backend_secrets(facts),
-                ]
-            ),
-            environment=environment,
-            cli_config=find_cli_config(),
-            arguments=passed,
-        )
+        target = make_target(name, workspace)
+        return await resolve_stack(self.repository, self.repository.find(name), target, arguments=arguments)
 
     async def reread(self, resolved: ResolvedStack) -> ResolvedStack:
         """Return a stack as its files are now.
@@ -251,17 +261,55 @@ class StackSource:
         source = StackSource(find_stacks(self.repository.root))
         return await source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
 
-    def graph(self) -> Graph[str]:
-        """Return the order of the stacks, those that are not valid too.
-
-        Raises:
-            StackCycleError: They depend on each other in a circle.
-        """
-        return build_whole_graph(self.repository)
-
     def check_isolation(self) -> Isolation:
         """Return what is wrong with where stacks keep their states, and with whose states they read."""
         return check_isolation(self.repository)
+
+
+async def resolve_stack(
+    repository: StackRepository,
+    stack: Stack,
+    target: Target,
+    *,
+    own: Mapping[str, str] | None = None,
+    arguments: PassedArguments | None = None,
+) -> ResolvedStack:
+    """Return a stack with everything that the engine is given for it.
+
+    Args:
+        repository: All stacks.
+        stack: The stack.
+        target: What it is as a target; its node is the workspace.
+        own: Variables of the environment that the stack has besides those of the user; all are secret.
+        arguments: What the user passes on to the engine.
+
+    Raises:
+        WorkspaceError: The code would not see its workspace.
+        InvalidInputError: Something is wrong with its files; the error carries every problem.
+        SecretsLockedError: No key opens a file with secrets.
+    """
+    workspace, facts = target.node, read_facts(repository, stack)
+    environment = {**engine_environment(), **(own or {})}
+    backend = find_backend(stack, facts, workspace, environment)
+    if workspace != DEFAULT_WORKSPACE and backend.kind is BackendKind.STORE:
+        modules = (Path(repository.tree.top, folder) for folder in facts.modules)
+        refuse_unseen_workspace(stack, (stack.folder, *modules))
+    values = await _find_values(stack, workspace, facts, repository.tree)
+    passed = arguments or PassedArguments()
+    secrets = (*values.secrets, *passed.secrets, *_backend_secrets(facts))
+    return ResolvedStack(
+        target=target,
+        repository=repository,
+        stack=stack,
+        workspace=workspace,
+        facts=facts,
+        values=values,
+        backend=backend,
+        redactor=Redactor([*secrets, *secret_values(environment, stack.folder)]),
+        environment=environment,
+        cli_config=find_cli_config(),
+        arguments=passed,
+    )
 
 
 async def _find_values(stack: Stack, workspace: str, facts: StackFacts, tree: WorkingTree) -> StackVarFiles:

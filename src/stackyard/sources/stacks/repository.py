@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
     from stackyard.base.dag import Graph
 
-__all__ = ["REPOSITORY_FILE", "NoStacksError", "StackNotFoundError", "StackRepository", "find_stacks"]
+__all__ = [
+    "REPOSITORY_FILE",
+    "NoStacksError",
+    "StackNotFoundError",
+    "StackRepository",
+    "find_root",
+    "find_stacks",
+]
 
 REPOSITORY_FILE = "stackyard.yaml"
 # Keys of stack.yaml that name files or folders.
@@ -174,7 +181,7 @@ def find_stacks(start: Path | None = None, *, may_be_empty: bool = False) -> Sta
     here = Path(os.path.realpath(start or "."))
     if not here.is_dir():
         raise NoStacksError(f"There is no folder {start}.")
-    root = _find_root(here)
+    root = find_root(here)
     tree = open_tree(root)
     cache = open_cache(root, tree)
     tree.stats.update({path: row for path, row in cache.stats.load().items() if isinstance(row, list)})
@@ -186,7 +193,11 @@ def find_stacks(start: Path | None = None, *, may_be_empty: bool = False) -> Sta
     return _Finder(root, tree, cache, said, layout).build()
 
 
-def _find_root(here: Path) -> Path:
+def find_root(here: Path) -> Path:
+    """Return the top of the repository that a folder is in.
+
+    That is the folder with stackyard.yaml, else the top of git, else the nearest folder above with stacks.
+    """
     top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
     for folder in (here, *here.parents):
         if (folder / REPOSITORY_FILE).is_file():
