@@ -1,0 +1,198 @@
+"""Running steps along their dependencies: look, do what is missing, prove; and how long each took."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stackyard.base import events, schedule
+from stackyard.base.backoff import Backoff
+from stackyard.base.dag import Graph
+from stackyard.base.errors import StackyardError
+from stackyard.bootstrap.step import Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from stackyard.bootstrap.step import Observation, Step
+
+__all__ = ["ColdBootError", "PlannedStep", "StepUnknownError", "Timeline", "TimelineRow", "run_steps"]
+
+_AT_ONCE = 32
+_PAUSES = Backoff(0.1, 2.0)
+
+
+class ColdBootError(StackyardError):
+    """Steps of a cold boot failed; those that do not depend on them were done."""
+
+    code = "E-BOOTSTRAP-FAILED"
+    summary = "The cluster is not up"
+    default_remedy = "Correct what the steps name, and run the command again: it continues from there."
+
+    def __init__(self, detail: str, errors: tuple[StackyardError, ...], timeline: Timeline) -> None:
+        super().__init__(detail)
+        self.errors = errors
+        self.timeline = timeline
+
+
+class StepUnknownError(StackyardError):
+    """What a step would make could not be seen for as long as it was waited for."""
+
+    code = "E-BOOTSTRAP-UNKNOWN"
+    summary = "A part of the cluster cannot be seen"
+    default_remedy = "Make it visible from here, and run the command again: it continues from there."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A step in the graph.
+
+    Attributes:
+        step: The step.
+        after: The names of the steps that come before it.
+        title: What it does, for a person.
+        patience_s: How long its result may stay unseen, before that is an error.
+    """
+
+    step: Step
+    after: tuple[str, ...] = ()
+    title: str = ""
+    patience_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineRow:
+    """How a step ended.
+
+    Attributes:
+        name: The step.
+        outcome: `present` where nothing was to do, `done`, `failed` or `skipped`.
+        began_s: When it began, from the start of the run.
+        elapsed_s: How long it took.
+        detail: Why it failed, or which steps it was skipped for.
+        is_critical: Whether the run would have been shorter without it.
+    """
+
+    name: str
+    outcome: str
+    began_s: float = 0.0
+    elapsed_s: float = 0.0
+    detail: str = ""
+    is_critical: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """All steps of a run, in the order in which they began; those that did not begin come last."""
+
+    rows: tuple[TimelineRow, ...]
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether a step had something to do."""
+        return any(row.outcome == "done" for row in self.rows)
+
+    def join(self, later: Timeline) -> Timeline:
+        """Return this and a run that began when this one ended, as one."""
+        end = max((row.began_s + row.elapsed_s for row in self.rows), default=0.0)
+        moved = (replace(row, began_s=row.began_s + end) for row in later.rows)
+        return Timeline(rows=(*self.rows, *moved))
+
+
+async def run_steps(steps: Iterable[PlannedStep], *, emit: events.Emit = events.ignore) -> Timeline:
+    """Run steps, each after all that it depends on; a step that fails stops only those that depend on it.
+
+    Raises:
+        ColdBootError: Steps failed; the error carries each reason and the timeline.
+    """
+    planned = {one.step.name: one for one in steps}
+    graph = Graph.from_dependencies({name: one.after for name, one in planned.items()})
+    rows, work = _recording(planned, emit)
+    results = await schedule.walk(graph, work, parallel=_AT_ONCE)
+    errors = []
+    for name, settled in results.settled.items():
+        if isinstance(settled, schedule.Failed):
+            if not isinstance(settled.error, StackyardError):
+                raise settled.error
+            errors.append(settled.error)
+        elif isinstance(settled, schedule.Skipped):
+            rows[name] = TimelineRow(name=name, outcome="skipped", detail=", ".join(settled.because))
+    timeline = _mark_critical(Timeline(rows=tuple(_in_order(rows))), planned)
+    if errors:
+        raise ColdBootError("\n".join(error.detail for error in errors), tuple(errors), timeline)
+    return timeline
+
+
+def _recording(
+    planned: Mapping[str, PlannedStep], emit: events.Emit
+) -> tuple[dict[str, TimelineRow], Callable[[str], Awaitable[None]]]:
+    """Return what runs a step, and the rows that it fills in."""
+    began, rows = time.monotonic(), dict[str, TimelineRow]()
+
+    async def work(name: str) -> None:
+        start = time.monotonic()
+        outcome, detail = "failed", ""
+        try:
+            outcome = await _run_step(planned[name], emit)
+        except StackyardError as err:
+            detail = err.detail
+            raise
+        finally:
+            rows[name] = TimelineRow(
+                name=name,
+                outcome=outcome,
+                began_s=start - began,
+                elapsed_s=time.monotonic() - start,
+                detail=detail,
+            )
+
+    return rows, work
+
+
+async def _run_step(one: PlannedStep, emit: events.Emit) -> str:
+    name = one.step.name
+    with events.step(emit, name, one.title or name) as running:
+        found = await _look(one, running)
+        if found.presence is Presence.PRESENT:
+            return "present"
+        running.log(found.reason)
+        await one.step.do(running.waiting)
+        await one.step.prove(running.waiting)
+        return "done"
+
+
+async def _look(one: PlannedStep, running: events.Step) -> Observation:
+    """Look until something can be said: what cannot be seen is never taken for absent.
+
+    Raises:
+        StepUnknownError: Nothing can be said in time.
+    """
+    ends = time.monotonic() + one.patience_s
+    for pause_s in _PAUSES:
+        found = await one.step.look()
+        if found.presence is not Presence.UNKNOWN:
+            return found
+        running.waiting(found.reason)
+        if time.monotonic() > ends:
+            raise StepUnknownError(f"{one.step.name}: {found.reason}")
+        await asyncio.sleep(pause_s)
+    raise AssertionError("pauses have no end")
+
+
+def _in_order(rows: Mapping[str, TimelineRow]) -> list[TimelineRow]:
+    return sorted(rows.values(), key=lambda row: (row.outcome == "skipped", row.began_s))
+
+
+def _mark_critical(timeline: Timeline, planned: Mapping[str, PlannedStep]) -> Timeline:
+    """Mark the steps that the end of the run waited for: from the last one back to the first."""
+    ends = {row.name: row.began_s + row.elapsed_s for row in timeline.rows if row.outcome != "skipped"}
+    critical: set[str] = set()
+    current = max(ends, key=lambda name: ends[name], default=None)
+    while current is not None:
+        critical.add(current)
+        before = [name for name in planned[current].after if name in ends]
+        current = max(before, key=lambda name: ends[name], default=None)
+    rows = tuple(replace(row, is_critical=row.name in critical) for row in timeline.rows)
+    return Timeline(rows=rows)
