@@ -16,6 +16,11 @@ _COMMANDS = {
         name="apply",
         help="Plan TARGET, run the guard, apply exactly that plan, and verify that the guests are up.",
     ),
+    "cluster": LazyCommand(
+        module="stackyard.cli.commands.cluster",
+        name="cluster",
+        help="Describe Talos clusters, generate their infrastructure, and bring them up.",
+    ),
     "completion": LazyCommand(
         module="stackyard.cli.commands.completion",
         name="completion",
@@ -55,6 +60,11 @@ _COMMANDS = {
         module="stackyard.cli.commands.import_guests",
         name="import_guests",
         help="Import existing guests: write them into TARGET (`env:home`) and its state.",
+    ),
+    "infra": LazyCommand(
+        module="stackyard.cli.commands.infra",
+        name="infra",
+        help="Work on the infrastructure of a Talos cluster, which `stackyard cluster configure` writes.",
     ),
     "init": LazyCommand(
         module="stackyard.cli.commands.init",

@@ -24,7 +24,8 @@ __all__ = [
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
-_KIND = "stack:"
+# A cluster is the stack of the code that is generated for it.
+_KINDS = ("stack:", "cluster:")
 _SELECTING = {
     "all_stacks": "--all",
     "changed": "--changed",
@@ -37,7 +38,12 @@ _SELECTING = {
 def select_options(function: Function) -> Function:
     """Add which stacks a command works on, in place of a TARGET."""
     options = (
-        click.option("--all", "all_stacks", is_flag=True, help="Work on every stack, in order."),
+        click.option(
+            "--all",
+            "all_stacks",
+            is_flag=True,
+            help="Work on every stack, in order. With `apply hypervisor:NAME`: on the cluster and its nodes.",
+        ),
         click.option(
             "--changed", is_flag=True, help="Work on the stacks that read something that changed, in order."
         ),
@@ -98,7 +104,9 @@ def names_stacks(values: MutableMapping[str, Any]) -> bool:
         return True
     if target is None:
         return False
-    return target.startswith(_KIND) or (":" not in target and _is_bare_stack(target))
+    if ":" not in target and _is_bare_cluster(target):
+        values["target"] = target = f"cluster:{target}"
+    return target.startswith(_KINDS) or (":" not in target and _is_bare_stack(target))
 
 
 def note_given_provider(values: MutableMapping[str, Any]) -> None:
@@ -120,6 +128,20 @@ def refuse_stack_options(values: MutableMapping[str, Any]) -> None:
         raise UsageError("--allow-dirty is for stacks: `stack:NAME`.")
     if values.get("target") is None and "manifest" not in values:
         raise UsageError("Name a TARGET, or select stacks with --all, --changed, --tag or --layer.")
+
+
+def _is_bare_cluster(name: str) -> bool:
+    """Return whether a bare name is that of a cluster: there is no site, and no such stack."""
+    from stackyard.sources.cluster.names import find_clusters  # lazy: few names are bare
+    from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: as above
+
+    if name not in find_clusters():
+        return False
+    try:
+        find_site()
+    except SiteNotFoundError:
+        return not _is_bare_stack(name)
+    return False
 
 
 def _is_bare_stack(name: str) -> bool:

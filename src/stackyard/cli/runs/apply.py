@@ -151,10 +151,12 @@ async def _open_plan(
 
 def nothing_result(made: Plan) -> Result:
     """Return what is shown where there is nothing to apply."""
-    return Result(
-        document={**plan_document(made), "applied": None, "guests": []},
-        show=lambda writer: show_changes(writer, made.shown, str),
-    )
+
+    def show(writer: TextWriter) -> None:
+        show_changes(writer, made.shown, str)
+        show_verdict(writer, replace(made.verdict, permitted=()))
+
+    return Result(document={**plan_document(made), "applied": None, "guests": []}, show=show)
 
 
 def _verified_result(made: Plan, outcome: ApplyOutcome, inventory: PublishedInventory | None) -> Result:

@@ -22,9 +22,14 @@ __all__ = ["run_destroy"]
 
 async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
     """Destroy what the target that the options name has."""
-    plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     chosen = ChosenTarget(session, values, by_state=True)
     _require_named(chosen)
+    plan_request = PlanRequest(
+        mode=PlanMode.DESTROY,
+        allowances=allowances(values, everything=True),
+        # An older name means what its own state has.
+        takes_more=chosen.kind != chosen.resolved.target.kind,
+    )
     async with (
         chosen.run("plan" if values["dry_run"] else "destroy", may_be_empty=True) as run,
         make_plan(run, plan_request) as made,

@@ -127,6 +127,24 @@ def lab() -> None:
     help="Ports of this machine that guests can reach at the address of their gateway.",
 )
 @click.option(
+    "--guest-network",
+    metavar="CIDR",
+    help="The network of vmbr0 (default: 10.31.0.0/16). You reach guests of one in 127.0.0.0/8 at their "
+    "addresses.",
+)
+@click.option(
+    "--factory-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Run an image factory for Talos on this port; 0: any free port.",
+)
+@click.option(
+    "--kubernetes",
+    type=click.Choice(["double", "real"]),
+    help="What answers behind Talos machines: a double (default), or kube-apiserver and etcd of "
+    "`stackyard tools install kube-test`.",
+)
+@click.option(
     "--bind", metavar="ADDR", help="Listen on this address (default: 127.0.0.1, this machine only)."
 )
 @click.option(
@@ -152,6 +170,7 @@ def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Resu
     stackyard lab up --name ci --port 0 --json           a second lab, on any free port, for a script
     stackyard lab up --guests qemu                       VMs boot in QEMU, from images that you upload
     stackyard lab up --expose 44443                      guests reach this port of your machine
+    stackyard lab up --factory-port 0                    with an image factory: VMs boot Talos
     stackyard lab up --foreground --json                 stay; print one line of JSON when ready
 
     The API token has every privilege. The lab listens on this machine only, unless you set --bind.

@@ -38,6 +38,9 @@ class LabRequest:
     allow_downloads: bool = False
     guests: str | None = None
     expose: str | None = None
+    guest_network: str | None = None
+    factory_port: int | None = None
+    kubernetes: str | None = None
 
     def list_given_options(self) -> dict[str, Any]:
         """Return what the user says, by the name of the option."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from stackyard.base.errors import UsageError
 from stackyard.base.files import read_text
 
 if TYPE_CHECKING:
+    from pvelab.kubernetes.programs import Programs
     from stackyard.cli.commands.lab.launch import LabRequest
 
 __all__ = ["lab_options"]
@@ -27,7 +30,7 @@ def lab_options(wanted: LabRequest, identity: Path) -> pvelab.Options:
             refuse a lab that has others after each start.
 
     Raises:
-        UsageError: A list of nodes or a latency cannot be read.
+        UsageError: A list of nodes or a latency cannot be read, or a program is missing.
         FileError: The file of a seed cannot be read.
         SeedError: There is no such seed, or its file is wrong.
     """
@@ -48,7 +51,37 @@ def lab_options(wanted: LabRequest, identity: Path) -> pvelab.Options:
         seed=pvelab.load_seed(wanted.seed or "empty"),
         guests=None if wanted.guests is None else pvelab.Kind(wanted.guests),
         expose=_ports(wanted.expose or ""),
+        guest_network=None if wanted.guest_network is None else _network(wanted.guest_network),
+        factory_port=wanted.factory_port,
+        kubernetes=_kubernetes_programs() if wanted.kubernetes == "real" else None,
     )
+
+
+def _kubernetes_programs() -> Programs:
+    from pvelab.kubernetes.programs import Programs  # lazy: only for labs with a real Kubernetes
+    from stackyard.engine.tools import managed  # lazy: as above
+
+    found = {
+        name: next(iter(managed.copies(name)), None) or shutil.which(name)
+        for name in ("kube-apiserver", "etcd")
+    }
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        raise UsageError(
+            f"A real Kubernetes needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not"
+            " installed: run `stackyard tools install kube-test`, or leave out `--kubernetes real`."
+        )
+    return Programs(apiserver=Path(str(found["kube-apiserver"])), etcd=Path(str(found["etcd"])))
+
+
+def _network(text: str) -> str:
+    try:
+        found = ipaddress.IPv4Network(text)
+    except ValueError as err:
+        raise UsageError(f"'{text}' is no network: write one as 127.31.0.0/16.") from err
+    if not 8 <= found.prefixlen <= 24:
+        raise UsageError(f"'{text}' has no place for guests: write a network from /8 to /24.")
+    return str(found)
 
 
 def _ports(text: str) -> tuple[int, ...]:

@@ -74,6 +74,8 @@ def _show(
         "nodes": ", ".join(ready["nodes"]),
         "data": record.options.get("data") or "in memory",
     }
+    if ready.get("factory_url"):
+        rows["factory"] = ready["factory_url"]
     if inside is not None:
         rows["guests"] = inside()
     if not stays:

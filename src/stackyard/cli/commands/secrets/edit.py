@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stackyard.base.errors import InvalidInputError
 
-__all__ = ["edit"]
+__all__ = ["edit", "wants_again"]
 
 
 @click.command("edit", cls=Command)
@@ -37,7 +37,7 @@ def edit(session: Session, /, file: Path, vault_ids: tuple[str, ...]) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.secrets.edit import Editing, edit_secret_file  # lazy: cryptography, only for this verb
 
-    how = Editing(wants_again=_wants_again, emit=session.emit)
+    how = Editing(wants_again=wants_again, emit=session.emit)
     is_changed = edit_secret_file(file, make_keyring(vault_ids), how)
     said = "was changed" if is_changed else "was not changed"
     return Result(
@@ -46,7 +46,7 @@ def edit(session: Session, /, file: Path, vault_ids: tuple[str, ...]) -> Result:
     )
 
 
-def _wants_again(problem: InvalidInputError) -> bool:
+def wants_again(problem: InvalidInputError) -> bool:
     """Ask whether to correct a text; no one can be asked where there is no terminal."""
     if not sys.stdin.isatty():
         return False

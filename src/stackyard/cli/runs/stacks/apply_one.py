@@ -103,6 +103,7 @@ async def apply_stack(
             made.verdict.raise_refusal(f"The destruction of {target}" if is_destroying else target)
             if not made.is_nothing:
                 await _ask(command, ended, asking)
+            if not made.is_nothing or run.resolved.is_reencrypted():
                 ended = replace(ended, applied=await apply_stack_plan(run, made))
             await _record(ended, commit)
             if values.get("no_verify"):
@@ -177,7 +178,7 @@ async def _require_clean(command: StackCommand, run: StackRun) -> str:
     resolved = run.resolved
     files = StackFiles(resolved.repository, resolved.stack)
     checkout = await command.checkout_for(resolved.repository, files)
-    if not command.values.get("is_dirty_allowed"):
+    if not command.values.get("is_dirty_allowed") and not command.source.is_generated:
         checkout.require_clean(str(resolved.target), files)
     return checkout.commit_of(files)
 

@@ -17,6 +17,7 @@ from stackyard.path.stacks.engines import Engines
 from stackyard.path.stacks.inputs import NO_INPUTS
 from stackyard.path.stacks.run import open_stack_run
 from stackyard.path.stacks.source import StackSource, split_workspace
+from stackyard.sources.cluster.kind import CLUSTER
 from stackyard.sources.stacks.copies import CopyCheck
 from stackyard.sources.stacks.kinds import KIND, is_code, is_values
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from stackyard.path.stacks.files import StackFiles
     from stackyard.path.stacks.inputs import StackInputs
     from stackyard.path.stacks.run import StackRun
-    from stackyard.path.stacks.source import ResolvedStack
+    from stackyard.path.stacks.source import CodeSource, ResolvedStack
     from stackyard.sources.stacks.repository import StackRepository
 
 __all__ = ["ChosenStack", "StackCommand"]
@@ -51,7 +52,7 @@ class StackCommand:
     def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
         self.session = session
         self.values = values
-        self.source = StackSource.find()
+        self.source: CodeSource = _find_source(values.get("target"))
         self.store = self.source.store
         self.engines = Engines()
         self.arguments = read_arguments(values.get("engine_words", ()))
@@ -68,6 +69,8 @@ class StackCommand:
 
     def warn_of_copies(self, resolved: ResolvedStack) -> None:
         """Say what a stack still has of the one that it was copied from."""
+        if self.source.is_generated:
+            return
         if self._copies is None or self._copies.repository is not resolved.repository:
             self._copies = CopyCheck(resolved.repository)
         for finding in self._copies.check(resolved.stack):
@@ -109,9 +112,18 @@ class StackCommand:
         """
         from stackyard.cli.runs.stacks.removed import require_not_removed  # lazy: it needs this module
 
-        name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
-        require_not_removed(self, named)
+        name, workspace = split_workspace(named.rpartition(":")[2])
+        if not self.source.is_generated:
+            require_not_removed(self, named)
         return ChosenStack(self, await self.source.resolve(name, workspace, self.arguments))
+
+
+def _find_source(target: str | None) -> CodeSource:
+    if target is not None and target.startswith(f"{CLUSTER}:"):
+        from stackyard.path.clusters.source import ClusterSource  # lazy: stacks need none of it
+
+        return ClusterSource.find()
+    return StackSource.find()
 
 
 class ChosenStack:
@@ -124,7 +136,7 @@ class ChosenStack:
     """
 
     def __init__(
-        self, command: StackCommand, resolved: ResolvedStack, source: StackSource | None = None
+        self, command: StackCommand, resolved: ResolvedStack, source: CodeSource | None = None
     ) -> None:
         self._command = command
         self._source = source or command.source

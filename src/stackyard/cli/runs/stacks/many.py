@@ -32,7 +32,7 @@ from stackyard.path.stacks.inputs import InputsMissingError
 from stackyard.path.stacks.many import StackOutcome, StackStatus, run_stacks
 from stackyard.path.stacks.plan import make_stack_plan
 from stackyard.sources.stacks.kinds import KIND
-from stackyard.sources.stacks.order import order_stacks
+from stackyard.sources.stacks.order import build_whole_graph, order_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -166,7 +166,7 @@ async def _walk(
     is_reversed: bool = False,
 ) -> tuple[StackOutcome, ...]:
     graph: Graph[str] = order_stacks(
-        command.source.graph(), names, is_reversed=is_reversed, is_ordered=is_ordered
+        build_whole_graph(command.source.repository), names, is_reversed=is_reversed, is_ordered=is_ordered
     )
     at_once = command.values.get("jobs") or _AT_ONCE
     if can_ask(command.session) and not command.values.get("yes", True):

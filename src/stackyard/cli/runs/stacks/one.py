@@ -67,7 +67,8 @@ async def run_stack_apply(session: Session, values: dict[str, Any]) -> Result:
 async def run_stack_destroy(session: Session, values: dict[str, Any]) -> Result:
     """Destroy what the stack that the options name has; one whose folder is gone is known by its name."""
     command = StackCommand(session, values)
-    gone = find_removed(command.source.repository, command.store, values["target"])
+    is_generated = command.source.is_generated
+    gone = None if is_generated else find_removed(command.source.repository, command.store, values["target"])
     if gone is not None:
         from stackyard.cli.runs.stacks.removed import destroy_removed  # lazy: it needs this module
 

@@ -135,7 +135,7 @@ def _read_file(command: StackCommand, path: Path) -> tuple[ChangeRecord, bytes]:
     change, data = read_change_file(path)
     # It is a name until a stack of the repository has it.
     name, workspace = split_workspace(change.stack)
-    command.source.require(name)
+    command.source.repository.find(name)
     state = make_target(name, workspace).state_name
     with _open(command) as records:
         stored = records.get(state, change.id)
@@ -202,7 +202,7 @@ def run_state_discard(session: Session, named: tuple[str, ...]) -> Result:
 
 
 def _is_protected(command: StackCommand, record: ChangeRecord) -> bool:
-    return command.source.require(split_workspace(record.change.stack)[0]).settings.protected
+    return command.source.repository.find(split_workspace(record.change.stack)[0]).settings.protected
 
 
 def _is_file(named: str) -> bool:

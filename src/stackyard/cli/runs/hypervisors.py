@@ -1,0 +1,89 @@
+"""The run of `stackyard apply hypervisor:NAME --all`: a cluster, and its nodes that have files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base.errors import UsageError
+from stackyard.cli.result import Result
+from stackyard.cli.runs.apply import run_apply
+from stackyard.path.environment import EnvironmentSource
+from stackyard.path.hypervisor import HypervisorSource
+from stackyard.path.target import find_target
+from stackyard.render.references import short_type
+from stackyard.sources.hypervisor.build import build_desired
+from stackyard.sources.site.hypervisor_owners import find_owners
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.cli.session import Session
+    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.path.credentials.perform import LoginSession
+    from stackyard.sources.site.load import Site
+
+__all__ = ["list_files", "run_hypervisors_apply"]
+
+
+async def run_hypervisors_apply(
+    session: Session, values: Mapping[str, Any], login: LoginSession | None = None
+) -> Result:
+    """Apply the file of a cluster and those of its nodes, one after the other.
+
+    The first that is refused or fails ends the command; the same command continues from there.
+
+    Args:
+        session: The command.
+        values: Its options.
+        login: Who sets passwords.
+
+    Raises:
+        UsageError: The target is no cluster, or a saved plan is named.
+    """
+    if values["plan_file"]:
+        raise UsageError("A saved plan is that of one target: leave out --all.")
+    environments = EnvironmentSource.find(values["site"], emit=session.emit)
+    source = HypervisorSource(environments.resolver)
+    source.require_files("The cluster")
+    _, name = find_target(values["target"], {source.kind: source})
+    results = [
+        await run_apply(session, {**values, "target": f"{source.kind}:{one}", "all_stacks": False}, login)
+        for one in list_files(environments.resolver.site, name)
+    ]
+
+    def show(writer: TextWriter) -> None:
+        for result in results:
+            if result.show is not None:
+                writer.line(str(result.document["target"]))
+                result.show(writer)
+
+    return Result(
+        document={"targets": [dict(result.document) for result in results]},
+        show=show,
+        status=max(result.status for result in results),
+    )
+
+
+def list_files(site: Site, cluster: str) -> tuple[str, ...]:
+    """Return the file of a cluster and those of its nodes, in the order in which they need each other.
+
+    Nodes use what the cluster shares: security groups, accounts of certificate authorities. Only if a zone
+    of the cluster lies on a bridge, the bridges come first.
+
+    Args:
+        site: The site, in which no file of `hypervisors/` is broken.
+        cluster: The file of the cluster.
+
+    Raises:
+        UsageError: It is no file of a cluster.
+    """
+    loaded = site.hypervisors.get(cluster)
+    if loaded is None or hasattr(loaded.model, "node"):
+        raise UsageError(f"--all is for the file of a cluster, and hypervisor:{cluster} is none.")
+    owners = (find_owners(site, node) for node in site.nodes)
+    nodes = {one.interfaces for one in owners if one.cluster_wide == cluster and one.interfaces != cluster}
+    files = tuple(sorted(name for name in nodes if name in site.hypervisors))
+    objects = build_desired(loaded.model).objects
+    zones = [one for one in objects if short_type(one.key.type).startswith("sdn_zone_")]
+    has_bridges = any(zone.attributes.get("bridge") for zone in zones)
+    return (*files, cluster) if has_bridges else (cluster, *files)
