@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind, Severity
-from stackyard.guard import capacity, cluster_names, hardware, placement, privileges, replication, sources
+from stackyard.guard import (
+    capacity,
+    cluster_names,
+    hardware,
+    interruption,
+    placement,
+    privileges,
+    replication,
+    sources,
+)
 from stackyard.guard.findings import Finding
 from stackyard.guard.hypervisor import administrators, dependants, lockout, management
 
@@ -196,6 +205,12 @@ TABLE: tuple[GuardCheck, ...] = (
         ask=lockout.ask_firewall,
         find=lockout.find_lockouts,
         follow=lockout.follow_firewall,
+    ),
+    GuardCheck(
+        name="hypervisor",
+        what="others have left changes of interfaces pending",
+        ask=interruption.ask_pending_interfaces,
+        find=interruption.find_pending_interfaces,
     ),
     GuardCheck(
         name="hypervisor",

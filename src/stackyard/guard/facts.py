@@ -51,11 +51,13 @@ class ApiRead:
         path: The path.
         params: The query.
         is_optional: Whether an error is no news: another row finds out why.
+        is_pending: Whether the changes are asked for that were written and not activated, and not the list.
     """
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
     is_optional: bool = False
+    is_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

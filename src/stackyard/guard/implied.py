@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Desired, Guest
     from stackyard.desired.files import AnyFile, File
+    from stackyard.engine.changes import Change
 
 __all__ = ["ATTRIBUTES", "ImpliedCalls", "Overcommit", "derive_implied_calls"]
 
@@ -100,7 +101,11 @@ class ImpliedCalls:
 
 
 def derive_implied_calls(
-    desired: Desired, changes: Changes, overcommit: Overcommit | None = None
+    desired: Desired,
+    changes: Changes,
+    overcommit: Overcommit | None = None,
+    *,
+    addresses: Mapping[str, str] | None = None,
 ) -> ImpliedCalls:
     """Return what a plan asks of the cluster.
 
@@ -108,13 +113,16 @@ def derive_implied_calls(
         desired: The model, with the snippets that are made for its guests.
         changes: What the plan does.
         overcommit: How much more than there is may be promised.
+        addresses: By the key of a guest or file, the address of its resource, where the code was not rendered
+            from the model.
     """
     by_address = {change.address: change for change in changes.planned if change.imported_as is None}
+    own = addresses or {}
     created: set[str] = set()
     changed: dict[str, frozenset[str]] = {}
     had: dict[str, Mapping[str, Any]] = {}
     for guest in desired.guests:
-        change = by_address.get(address_of(guest))
+        change = by_address.get(own.get(guest.key) or address_of(guest))
         if change is None:
             continue
         if change.action in (Action.CREATE, Action.REPLACE):
@@ -123,17 +131,11 @@ def derive_implied_calls(
             changed[guest.key] = frozenset(str(one.path[0]) for one in change.differences)
         if change.before is not None:
             had[guest.key] = change.before
-    files = {
-        file.key
-        for file in desired.files
-        if (change := by_address.get(address_of_file(file))) is not None
-        and change.action in (Action.CREATE, Action.REPLACE)
-    }
     return ImpliedCalls(
         desired=desired,
         created=frozenset(created),
         changed=changed,
-        files=frozenset(files),
+        files=frozenset(_list_written(desired, by_address, own)),
         objects=frozenset(_objects(changes)),
         destroyed=dict(_list_destroyed(changes)),
         deleted=frozenset(_list_deleted(changes)),
@@ -141,6 +143,16 @@ def derive_implied_calls(
         overcommit=overcommit or Overcommit(),
         changes=changes,
     )
+
+
+def _list_written(
+    desired: Desired, by_address: Mapping[str, Change], own: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the keys of files that are written or downloaded."""
+    for file in desired.files:
+        change = by_address.get(own.get(file.key) or address_of_file(file))
+        if change is not None and change.action in (Action.CREATE, Action.REPLACE):
+            yield file.key
 
 
 def _objects(changes: Changes) -> Iterator[tuple[str, str, str]]:

@@ -137,7 +137,7 @@ def inspect(
         findings += find_own_destruction(changes, () if protected else shared, protected=protected)
         findings += () if allowances.everything else find_emptied_state(changes)
         findings += find_forgotten(changes)
-    findings += [*find_network_reloads(changes), *find_migrations(changes)]
+    findings += [*find_network_reloads(changes, are_notes_harmless=is_rendered), *find_migrations(changes)]
     if cluster is not None:
         findings += find_collisions(changes, cluster, owners)
     found = Verdict.sort(findings if is_rendered else name_exactly(findings, changes), allowances)

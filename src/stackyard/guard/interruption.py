@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind
+from stackyard.clients.proxmox import quote
 from stackyard.engine.changes import Action
 from stackyard.fields import container, vm
 from stackyard.fields.table import Effect
+from stackyard.guard.facts import ApiRead
 from stackyard.guard.findings import Finding, Permit
 from stackyard.guard.subjects import describe, is_guest, name_of, node_of, short_kind
 
@@ -16,8 +18,20 @@ if TYPE_CHECKING:
 
     from stackyard.engine.changes import Change, Changes
     from stackyard.fields.table import Table
+    from stackyard.guard.cluster import Cluster
+    from stackyard.guard.facts import Facts
+    from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["ALLOW_NETWORK_RELOAD", "ALLOW_REBOOT", "find_network_reloads", "find_reboots"]
+__all__ = [
+    "ALLOW_NETWORK_RELOAD",
+    "ALLOW_REBOOT",
+    "ask_pending_interfaces",
+    "find_network_reloads",
+    "find_pending_interfaces",
+    "find_reboots",
+    "is_note",
+    "list_interface_changes",
+]
 
 ALLOW_REBOOT = "--allow-reboot"
 ALLOW_NETWORK_RELOAD = "--allow-network-reload"
@@ -27,6 +41,9 @@ REBOOTS_GUEST = Kind(
     summary="A running guest would be stopped or rebooted",
     remedy="Choose the moment, then name the guest with --allow-reboot.",
 )
+_HARMLESS = (Action.NOTHING, Action.READ, Action.FORGET)
+# What no packet notices.
+_NOTES = ("comment", "timeout_reload", "id")
 RELOADS_NETWORK = Kind(
     code="E-GUARD-RELOADS-NETWORK",
     summary="The network of a node would be reloaded",
@@ -51,6 +68,7 @@ _LIVE_CONTAINER = _live_attributes(container.BASICS, container.BLOCKS) | set(
     "tags pool_id timeout_clone timeout_create timeout_delete timeout_update id ipv4 ipv6 clone "
     "wait_for_ip".split()
 )
+_MEDIUM = frozenset(("file_id",))
 _LIVE_DISK = frozenset(
     row.name for table in (vm.DISK, container.ROOT_DISK) for row in table.rows_with(Effect.LIVE)
 ) | {"size", "speed", "file_format", "path_in_datastore", "file_id", "import_from"}
@@ -89,25 +107,71 @@ def _list_stopping_attributes(change: Change) -> set[str]:
     return {
         difference.name
         for difference in change.differences
-        if difference.path[0] not in live
-        and not (difference.path[0] == "disk" and _is_live_part(difference.path))
+        if difference.path[0] not in live and not _is_live_part(difference.path)
     }
 
 
 def _is_live_part(path: tuple[str | int, ...]) -> bool:
-    return any(part in _LIVE_DISK for part in path[1:])
+    """Return whether a part of a drive changes while the guest runs; so does the medium of a CD-ROM drive."""
+    parts = {"disk": _LIVE_DISK, "cdrom": _MEDIUM}.get(str(path[0]), frozenset())
+    return any(part in parts for part in path[1:])
 
 
-def find_network_reloads(changes: Changes) -> Iterator[Finding]:
-    """Report nodes whose network would be reloaded, with what for."""
-    nodes: dict[str, list[str]] = {}
+def find_network_reloads(changes: Changes, *, are_notes_harmless: bool = False) -> Iterator[Finding]:
+    """Report nodes whose network would be reloaded, with what for.
+
+    Args:
+        changes: What a plan does.
+        are_notes_harmless: Whether a node is left out of which only comments change: its reload finds nothing
+            to do, unless others left changes pending (`find_pending_interfaces`).
+    """
+    for node, mine in sorted(list_interface_changes(changes).items()):
+        if not (are_notes_harmless and all(map(is_note, mine))):
+            yield _make_reload(node, f"would reload its network for {_describe_all(mine)}.")
+
+
+def ask_pending_interfaces(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
+    """Read what is pending on the nodes of whose interfaces only comments change."""
+    for node, mine in list_interface_changes(implied.changes).items():
+        found = cluster.node(node)
+        if all(map(is_note, mine)) and found is not None and found.is_online:
+            yield _pending_of(node)
+
+
+def find_pending_interfaces(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
+    """Report nodes of which only comments change, and whose reload would activate changes of others."""
+    for node, mine in sorted(list_interface_changes(implied.changes).items()):
+        if all(map(is_note, mine)) and facts.answers.get(_pending_of(node), "unknown"):
+            detail = (
+                f"would reload its network for {_describe_all(mine)}, and activate changes of its interfaces "
+                "that others have left pending."
+            )
+            yield _make_reload(node, detail)
+
+
+def _pending_of(node: str) -> ApiRead:
+    return ApiRead(f"/nodes/{quote(node)}/network", is_pending=True)
+
+
+def _describe_all(changes: list[Change]) -> str:
+    return ", ".join(sorted(map(describe, changes)))
+
+
+def _make_reload(node: str, detail: str) -> Finding:
+    permit = Permit(option=ALLOW_NETWORK_RELOAD, name=node)
+    return Finding(kind=RELOADS_NETWORK, detail=f"{node} {detail}", permit=permit)
+
+
+def list_interface_changes(changes: Changes) -> dict[str, list[Change]]:
+    """Return what a plan does to the interfaces of each node."""
+    found: dict[str, list[Change]] = {}
     for change in changes.planned:
-        is_interface = short_kind(change).startswith("network_linux_")
-        if is_interface and change.action not in (Action.NOTHING, Action.READ, Action.FORGET):
-            nodes.setdefault(node_of(change) or "?", []).append(describe(change))
-    for node, interfaces in sorted(nodes.items()):
-        yield Finding(
-            kind=RELOADS_NETWORK,
-            detail=f"{node} would reload its network for {', '.join(sorted(interfaces))}.",
-            permit=Permit(option=ALLOW_NETWORK_RELOAD, name=node),
-        )
+        if short_kind(change).startswith("network_linux_") and change.action not in _HARMLESS:
+            found.setdefault(node_of(change) or "?", []).append(change)
+    return found
+
+
+def is_note(change: Change) -> bool:
+    """Return whether a change of an interface is one that no packet notices."""
+    is_update = change.action is Action.UPDATE
+    return is_update and all(one.path[0] in _NOTES for one in change.differences)

@@ -1,19 +1,10 @@
-"""The messages of the plugin protocol that we read or write, made from one table.
-
-A message on the wire is numbers and values; the names are for us. What an engine sends beyond the table is
-left unread. The classes are made when this module is loaded: there is no generated code, and so no need for a
-certain version of protobuf.
-"""
+"""The messages of the plugin protocol that we read or write; `base.protobuf` makes their classes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from google.protobuf import descriptor_pool, message_factory
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from stackyard.base.protobuf import make_messages
 
 __all__ = ["ENUMS", "MESSAGES", "PACKAGE", "pb"]
 
@@ -26,8 +17,7 @@ ENUMS = {
     "Schema.Object.NestingMode": "INVALID SINGLE LIST SET MAP",
 }
 
-# The fields of each: number, type, name. `*` stands before the type of one that is repeated, `%` before the
-# type of the values of one that is a map from strings, `|` before the type of one of which only one is set.
+# The fields of each, as `make_messages` reads them.
 MESSAGES = {
     "DynamicValue": "1 bytes msgpack, 2 bytes json",
     "AttributePath.Step": "1 |string attribute_name, 2 |string element_key_string, 3 |int64 element_key_int",
@@ -97,64 +87,4 @@ MESSAGES = {
     "Empty": "",
 }
 
-_SCALARS = {
-    "bytes": FieldDescriptorProto.TYPE_BYTES,
-    "string": FieldDescriptorProto.TYPE_STRING,
-    "int64": FieldDescriptorProto.TYPE_INT64,
-    "bool": FieldDescriptorProto.TYPE_BOOL,
-}
-
-
-def _make_classes(messages: Mapping[str, str], enums: Mapping[str, str]) -> Any:
-    """Return an object with the outermost messages; the others are attributes of the one around them."""
-    file = FileDescriptorProto(name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto3")
-    for name, fields in messages.items():
-        message = _find_or_add(file, name)
-        for field in filter(None, fields.split(", ")):
-            _add_field(message, name, field)
-    for name, values in enums.items():
-        outer, _, inner = name.rpartition(".")
-        enum = _find_or_add(file, outer).enum_type.add(name=inner)
-        for number, value in enumerate(values.split()):
-            enum.value.add(name=value, number=number)
-    # A pool of our own: another library may know the same names.
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    made = pool.FindFileByName(file.name)
-    classes = {name: message_factory.GetMessageClass(one) for name, one in made.message_types_by_name.items()}
-    return type("Messages", (), classes)
-
-
-def _find_or_add(file: FileDescriptorProto, name: str) -> DescriptorProto:
-    found: Any = file
-    for part in name.split("."):
-        inner = found.message_type if found is file else found.nested_type
-        found = next((one for one in inner if one.name == part), None) or inner.add(name=part)
-    message: DescriptorProto = found
-    return message
-
-
-def _add_field(message: DescriptorProto, of: str, text: str) -> None:
-    number, kind, name = text.split()
-    mark, kind = (kind[0], kind[1:]) if kind[0] in "*%|" else ("", kind)
-    field = message.field.add(name=name, number=int(number), label=FieldDescriptorProto.LABEL_OPTIONAL)
-    if mark in ("*", "%"):
-        field.label = FieldDescriptorProto.LABEL_REPEATED
-    if mark == "|":
-        if not message.oneof_decl:
-            message.oneof_decl.add(name="selector")
-        field.oneof_index = 0
-    if mark == "%":
-        entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
-        entry.options.map_entry = True
-        _add_field(entry, "", "1 string key")
-        _add_field(entry, "", f"2 {kind} value")
-        kind = f"{of}.{entry.name}"
-    if kind in _SCALARS:
-        field.type = _SCALARS[kind]
-    else:
-        field.type = FieldDescriptorProto.TYPE_ENUM if kind in ENUMS else FieldDescriptorProto.TYPE_MESSAGE
-        field.type_name = f".{PACKAGE}.{kind}"
-
-
-pb: Any = _make_classes(MESSAGES, ENUMS)
+pb: Any = make_messages(PACKAGE, MESSAGES, ENUMS)

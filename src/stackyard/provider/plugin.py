@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import weakref
 from typing import TYPE_CHECKING, Any, cast
 
 from grpclib.config import Configuration
 from grpclib.const import Cardinality, Handler
 from grpclib.protocol import H2Protocol
-from grpclib.server import Server
 from h2.settings import SettingCodes
 
+from stackyard.base.grpc_server import ClosingServer
 from stackyard.provider.messages import PACKAGE, pb
 from stackyard.provider.sessions import CONNECTION
 
@@ -28,8 +26,6 @@ __all__ = ["listen"]
 _WINDOW_BYTES = 16 * 1024 * 1024
 # The usual limit is a hundred calls at once, and the call to stop would wait behind them.
 _MOST_CALLS = 2**31 - 1
-# What is no call of an engine is refused; the user has nothing to do about it.
-logging.getLogger("grpclib").addHandler(logging.NullHandler())
 _METHODS = tuple(name for name in vars(pb) if hasattr(getattr(pb, name), "Request"))
 
 
@@ -73,25 +69,11 @@ class _Calls:
             await asyncio.wait(waiting, timeout=timeout_s)
 
 
-class _PluginServer(Server):
-    """A server that takes any number of calls at once, and closes its connections at the end."""
+class _PluginServer(ClosingServer):
+    """A server that takes any number of calls at once."""
 
-    def __init__(self, calls: _Calls, config: Configuration) -> None:
-        super().__init__([calls], config=config)
-        self._protocols: weakref.WeakSet[H2Protocol] = weakref.WeakSet()
-
-    def _protocol_factory(self) -> H2Protocol:
-        usual = super()._protocol_factory()
-        protocol = _PluginProtocol(usual.handler, usual.config, usual.h2_config)
-        self._protocols.add(protocol)
-        return protocol
-
-    async def end(self) -> None:
-        """Take no more calls, cancel those under way, and close every connection."""
-        self.close()
-        for protocol in self._protocols:
-            protocol.connection.close()
-        await self.wait_closed()
+    def make_protocol(self, usual: H2Protocol) -> H2Protocol:
+        return _PluginProtocol(usual.handler, usual.config, usual.h2_config)
 
 
 class _GatheredWrites:
@@ -144,7 +126,7 @@ async def listen(servicer: Servicer, path: str, *, grace_s: float) -> AsyncItera
     """Answer an engine on a Unix socket in the block; calls under way get some time at its end."""
     calls = _Calls(servicer)
     config = Configuration(http2_connection_window_size=_WINDOW_BYTES, http2_stream_window_size=_WINDOW_BYTES)
-    server = _PluginServer(calls, config)
+    server = _PluginServer([calls], config)
     await server.start(path=path)
     try:
         yield

@@ -40,7 +40,6 @@ class Rule:
         keep: Whether a computed value stays what it is through an update.
         same: Tells whether two values mean the same, so that the old one stays.
         check: Returns what is wrong with a value, or None.
-        cannot: Whether only the default can be performed here; anything else is for bpg's own provider.
         fraction: Whether a number may have a fraction, where the facts do not say so.
     """
 
@@ -50,7 +49,6 @@ class Rule:
     keep: bool = False
     same: Callable[[Any, Any], bool] | None = None
     check: Callable[[Any], str | None] | None = None
-    cannot: bool = False
     fraction: bool = False
 
 

@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackyard.provider.problems import Problem
-from stackyard.provider.schema import UNSET, Attribute, Block, Nested, Nesting
-from stackyard.provider.values import UNKNOWN, Object, is_zero
+from stackyard.provider.schema import Attribute, Block, Nested, Nesting
+from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +24,7 @@ def check_block(block: Block, config: Object, path: Path = ()) -> Iterator[Probl
         if value is not None and value is not UNKNOWN:
             yield from _check_attribute(attribute, value, (*path, name))
     for name, nested in block.blocks.items():
-        value = config.get(name)
-        if nested.rule.cannot and value not in (None, [], UNKNOWN):
-            yield _only_bpg((*path, name))
-        else:
-            yield from _check_nested(nested, value, (*path, name))
+        yield from _check_nested(nested, config.get(name), (*path, name))
 
 
 def _check_nested(nested: Nested, value: Any, path: Path) -> Iterator[Problem]:
@@ -50,21 +46,10 @@ def _check_attribute(attribute: Attribute, value: Any, path: Path) -> Iterator[P
     rule = attribute.rule
     if attribute.whole and not float(value).is_integer():
         yield Problem(path=path, detail=f"`{_format_path(path)}` must be a whole number.")
-    elif rule.cannot and value != rule.default and not (rule.default is UNSET and is_zero(value)):
-        yield _only_bpg(path)
     elif rule.check is not None and (wrong := rule.check(value)) is not None:
         yield Problem(path=path, detail=f"`{_format_path(path)}` {wrong}.")
     if attribute.nested is not None:
         yield from _check_nested(attribute.nested, value, path)
-
-
-def _only_bpg(path: Path) -> Problem:
-    shown = _format_path(path)
-    return Problem(
-        path=path,
-        summary="The built-in provider cannot perform this",
-        detail=f"The built-in provider cannot perform this value of `{shown}`. Use `provider: bpg` for it.",
-    )
 
 
 def _format_path(path: Path) -> str:

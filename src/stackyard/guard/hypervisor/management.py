@@ -11,7 +11,8 @@ from stackyard.engine.changes import Action
 from stackyard.guard.facts import ApiRead
 from stackyard.guard.findings import Finding, Permit
 from stackyard.guard.hypervisor.cluster_uses import lower_interfaces
-from stackyard.guard.subjects import name_in, node_of, short_kind
+from stackyard.guard.interruption import is_note, list_interface_changes
+from stackyard.guard.subjects import name_in, short_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,9 +40,6 @@ CUTS_MANAGEMENT = Kind(
 )
 
 STATUS = ApiRead("/cluster/status", is_optional=True)
-_HARMLESS = (Action.NOTHING, Action.READ, Action.FORGET)
-# What no packet notices.
-_NOTES = ("comment", "timeout_reload", "id")
 
 
 def _interfaces_of(node: str) -> ApiRead:
@@ -49,18 +47,9 @@ def _interfaces_of(node: str) -> ApiRead:
 
 
 def _by_node(changes: Changes) -> dict[str, list[Change]]:
-    """Return what a plan does to the interfaces of each node."""
-    found: dict[str, list[Change]] = {}
-    for change in changes.planned:
-        is_interface = short_kind(change).startswith("network_linux_")
-        if is_interface and change.action not in _HARMLESS and not _is_note(change):
-            found.setdefault(node_of(change) or "?", []).append(change)
-    return found
-
-
-def _is_note(change: Change) -> bool:
-    is_update = change.action is Action.UPDATE
-    return is_update and all(one.path[0] in _NOTES for one in change.differences)
+    """Return what a plan does to the interfaces of each node, comments left out."""
+    found = list_interface_changes(changes).items()
+    return {node: kept for node, mine in found if (kept := [one for one in mine if not is_note(one)])}
 
 
 def ask_interfaces(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:

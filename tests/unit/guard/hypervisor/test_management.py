@@ -6,8 +6,9 @@ from tests.support.hypervisor_guard import created, judge, removed, updated
 from tests.support.lab import lab_client
 
 from pvelab.seeds import parse_seed
-from stackyard.engine.changes import Change
+from stackyard.engine.changes import Change, Changes
 from stackyard.guard.facts import Operator
+from stackyard.guard.interruption import find_network_reloads
 
 INTERFACES = """\
 auto lo
@@ -88,3 +89,18 @@ async def test_a_node_whose_address_is_on_no_interface_is_not_changed_unasked() 
     async with lab_client(seed=seed) as api:
         rows = await judge(api.running, change, operator=Operator())
     assert any("Which interface of pve1 has its address is not known" in one.detail for one in rows)
+
+
+async def test_a_comment_alone_needs_no_permit_unless_others_left_changes_pending() -> None:
+    comment = updated("network_linux_bridge", interface("bridge", "vmbr1"), comment="the LAN")
+    changes = Changes(planned=(comment,))
+    assert list(find_network_reloads(changes, are_notes_harmless=True)) == []
+    mtu = updated("network_linux_bridge", interface("bridge", "vmbr1"), comment="the LAN", mtu=9000)
+    assert len(list(find_network_reloads(Changes(planned=(comment, mtu)), are_notes_harmless=True))) == 1
+    seed = parse_seed({"nodes": [{"name": "pve1", "ip": "10.31.0.11", "interfaces": INTERFACES}]})
+    async with lab_client(seed=seed) as api:
+        assert [one.detail for one in await judge(api.running, comment)] == []
+        await api.put("/nodes/pve1/network/vmbr1", type="bridge", mtu=1400)
+        (found,) = await judge(api.running, comment)
+    assert "activate changes of its interfaces that others have left pending" in found.detail
+    assert str(found.permit) == "--allow-network-reload pve1"
