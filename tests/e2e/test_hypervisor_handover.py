@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.engine import real_engine
-from tests.support.path import SMALL_GUEST, Yard, make_yard
+from tests.support.path import SMALL_GUEST, Yard, make_yard, provider_settings
 
 from stackyard import lab
-from stackyard.engine.version import Flavour
 from stackyard.sources.site.load import Site
 from stackyard.state import Actor, StateService
 
@@ -28,11 +26,11 @@ OLD, NEW = "site/shared/lab", "hypervisor/lab/lab"
 RELOAD = ("--allow-network-reload", "pve1,pve2")
 
 
-@pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    engine = real_engine(Flavour.TOFU)
+@pytest.fixture(params=["builtin", pytest.param("bpg", marks=pytest.mark.bpg)])
+def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
+    env = provider_settings(request.param, tmp_path)
     with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
-        made = make_yard(running, tmp_path / "site", STACKYARD_TOFU=str(engine.path))
+        made = make_yard(running, tmp_path / "site", **env)
         site = yaml.safe_load((made.folder / "site.yaml").read_text())
         site.setdefault("networks", {}).update(
             inner={"type": "bridge", "bridge": "vmbr7", "create": True, "vlan_aware": True},
@@ -130,8 +128,18 @@ def test_objects_of_an_old_state_are_handed_over_and_neither_made_nor_destroyed(
     shown = yard.run("plan", "site:shared", "-H", "lab").stdout
     assert "take over bridge vmbr7 on pve1 from site:shared (state site/shared/lab)" in shown
     assert (instances(yard, OLD), instances(yard, NEW)) == (8, 0)
+    # Whoever destroys a hypervisor that was never applied does not mean the networks of the older target.
+    left = yard.json("destroy", "hypervisor:lab", "--yes")
+    (note,) = left["guard"]["warnings"]
+    assert (left["applied"], note["code"]) == (None, "W-HYPERVISOR-NOT-TAKEN-OVER")
+    assert "bridge vmbr7 on pve1" in note["detail"]
+    assert (instances(yard, OLD), instances(yard, NEW)) == (8, 0)
+    older = yard.json("destroy", "site:shared", "-H", "lab", "--dry-run", *RELOAD, status=None)
+    assert len([one for one in older["changes"] if one["action"] == "delete"]) == 8
     kill_after(yard, 1)
     assert (instances(yard, OLD), instances(yard, NEW)) == (8, 8)
+    half = yard.json("destroy", "hypervisor:lab", "--dry-run", *RELOAD, status=None)
+    assert len([one for one in half["changes"] if one["action"] == "delete"]) == 8
     for name in ("hypervisor:lab", "site:shared"):
         half = yard.json("plan", name, "-H", "lab")
         assert (half["changes"], taken(half)) == ([], everything)

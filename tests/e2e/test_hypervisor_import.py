@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,16 @@ import pytest
 import yaml
 from tests.support.cluster_seed import SEED
 from tests.support.engine import real_engine
+from tests.support.judges import find_judge
+from tests.support.kinds.certificates import FIRST
 from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard, mirror_of
 
 from stackyard import lab
+from stackyard.base import yamledit
 from stackyard.desired import ClusterObject
 from stackyard.engine.version import Flavour
+from stackyard.secrets import change_secrets
 from stackyard.sources.hypervisor.build import build_desired
 from stackyard.sources.hypervisor.sections import CLUSTER, NODE
 from stackyard.sources.site import Site
@@ -175,10 +178,7 @@ def test_what_was_applied_is_imported_as_it_was_written_and_drift_is_put_right(t
 
 @pytest.mark.bpg
 def test_the_plan_of_the_real_provider_is_empty_too(running: lab.Running, tmp_path: Path) -> None:
-    named = os.environ.get("STACKYARD_TEST_BPG")
-    if not named:
-        pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
-    settings = mirror_of(Path(named).absolute(), real_engine(Flavour.TOFU).path, tmp_path / "bpg")
+    settings = mirror_of(find_judge("bpg"), real_engine(Flavour.TOFU).path, tmp_path / "bpg")
     yard = make(running, tmp_path / "site", STACKYARD_PROVIDER="bpg", STACKYARD_TOFU_CONFIG=str(settings))
     done = yard.json("import", "hypervisor:home", "--all", "-H", "lab")
     differing = {
@@ -206,3 +206,24 @@ def test_bad_input_is_refused_before_anything_is_written(running: lab.Running, t
     file(yard, "home").write_text("storages:\n  nas: {type: nfs, server: 1.2.3.4, exprot: /x}\n")
     error = yard.json("import", "hypervisor:home", "-H", "lab", status=65)["error"]
     assert error["diagnostics"][0]["where"]["line"] == 2
+
+
+def test_a_certificate_of_one_s_own_is_imported_and_a_zfs_pool_is_named(tmp_path: Path) -> None:
+    with lab.running(nodes=("pve1",), ssh_port=0) as running:
+        node = proxmoxer_client(running).nodes("pve1")
+        node.disks.zfs.post(name="plain", raidlevel="single", devices="/dev/sda")
+        certificate, key = FIRST.certificate_pem.decode(), FIRST.key_pem.decode()
+        node.certificates.custom.post(certificates=certificate, key=key, force=1)
+        yard = make(running, tmp_path / "site")
+        done = yard.json("import", "hypervisor:pve1", "--node", "pve1")["targets"][0]
+        assert {row["object"]: row["reason"] for row in done["left_out"]} == {
+            "zfs.plain": "Proxmox does not show `devices`, `raidlevel`, which a file has to say.",
+            "certificate": "Proxmox does not show `private_key`, and the site has no secret for it.",
+        }
+        assert is_planned_empty(yard, "pve1")
+        secret = yamledit.Set(("passwords", "certificate_private_key"), key)
+        change_secrets(yard.folder / "secrets.yaml", [secret])
+        again = yard.json("import", "hypervisor:pve1", "--leave", "zfs")["targets"][0]
+        assert [row["object"] for row in again["imported"]] == ["certificate"]
+        assert key not in file(yard, "pve1").read_text()
+        assert is_planned_empty(yard, "pve1")

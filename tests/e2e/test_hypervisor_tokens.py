@@ -14,18 +14,16 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.engine import real_engine
 from tests.support.forking import fork_program
 from tests.support.lab import proxmoxer_client
 from tests.support.pages import ROOT, Reader, blocks_of
-from tests.support.path import Yard, make_yard, mirror_of
+from tests.support.path import Yard, make_yard, provider_settings
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, watch_calls
 
 from pvelab.server.journal import JournalEntry
 from stackyard import lab
 from stackyard.base import yamledit
-from stackyard.engine.version import Flavour
 from stackyard.secrets import change_secrets
 from stackyard.sources.site.edit import remove_api_token
 from stackyard.sources.site.load import Site
@@ -51,14 +49,7 @@ KILLS = (
 @pytest.fixture(params=["builtin", pytest.param("bpg", marks=pytest.mark.bpg)])
 def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     """A site whose only node `pve` has no token, and who may log in to it."""
-    engine = real_engine(Flavour.TOFU)
-    env = {"STACKYARD_TOFU": str(engine.path), "STACKYARD_PROVIDER": request.param}
-    if request.param == "bpg":
-        named = os.environ.get("STACKYARD_TEST_BPG")
-        if not named:
-            pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
-        settings = mirror_of(Path(named).absolute(), engine.path, tmp_path / "bpg")
-        env["STACKYARD_TOFU_CONFIG"] = str(settings)
+    env = provider_settings(request.param, tmp_path)
     with lab.running(nodes=("pve1",), data=tmp_path / "lab") as running:
         made = make_yard(running, tmp_path / "site", STACKYARD_PVE_PASSWORD=running.password, **env)
         node = made.folder / "nodes" / "lab.yaml"
@@ -78,11 +69,13 @@ def write(yard: Yard, document: dict[str, Any]) -> None:
     (yard.folder / "hypervisors" / "home.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
 
 
-def killed_at(yard: Yard, journal: WatchedJournal, method: str, path: str) -> tuple[bool, set[bytes]]:
-    """Apply, and kill the program and its engine once a call is done; return whether, and all arguments."""
+def killed_at(
+    yard: Yard, journal: WatchedJournal, method: str, path: str, *, command: tuple[str, ...] = LOGIN
+) -> tuple[bool, set[bytes]]:
+    """Run a command, and kill it with its engine once a call is done; return whether, and all arguments."""
     with open(os.devnull, "r+b") as nothing:
         streams = (nothing.fileno(),) * 3
-        program = fork_program(LOGIN, streams=streams, cwd=yard.folder, env={**os.environ, **yard.env})
+        program = fork_program(command, streams=streams, cwd=yard.folder, env={**os.environ, **yard.env})
     arguments: set[bytes] = set()
 
     def saw(entry: JournalEntry) -> None:
@@ -195,4 +188,34 @@ def test_the_page_is_true_and_tokens_are_renewed_changed_and_removed(yard: Yard,
     assert api.access.users("anna@pve").token.get() == []
     assert api.access.ticket.post(username="anna@pve", password="another-secret-1")
     assert list(Site.load(yard.folder).secret_values.api_tokens) == ["pve"]
+    assert yard.json("plan", TARGET)["has_changes"] is False
+
+
+def test_a_cluster_with_its_own_token_is_destroyed_but_for_what_the_token_needs(yard: Yard) -> None:
+    extra = {**CLUSTER, "roles": {**CLUSTER["roles"], "Spare": ["VM.Audit"]}}
+    write(yard, extra)
+    yard.run(*LOGIN)
+    api, journal = proxmoxer_client(yard.running), watch_calls(yard.running)
+
+    refused = yard.json("destroy", TARGET, status=1)["error"]
+    assert refused["code"] == "E-GUARD-REFUSED"
+    permits = re.search(r"--allow-destroy .(\S+)'", refused["remedy"])
+    assert permits is not None, refused["remedy"]
+    assert "provider" not in permits[1]
+    command = ("destroy", TARGET, "--yes", "--allow-destroy", permits[1])
+    was_killed, _ = killed_at(yard, journal, "DELETE", "/token/ci", command=command)
+    assert was_killed
+    ended = yard.json(*command)
+    (kept,) = [one for one in ended["guard"]["warnings"] if one["code"] == "W-TOKEN-KEPT"]
+    for name in ("terraform@pve!provider", "pveum user delete terraform@pve", "pveum role delete Terraform"):
+        assert name in kept["detail"]
+    assert [row["userid"] for row in api.access.users.get()] == ["root@pam", "terraform@pve"]
+    assert "Spare" not in {row["roleid"] for row in api.access.roles.get()}
+    assert list(Site.load(yard.folder).secret_values.api_tokens) == ["pve"]
+
+    # What stays is used: the next destroy has nothing to do, and an apply adopts it without a conflict.
+    again = yard.json("destroy", TARGET, "--yes")
+    assert [one["code"] for one in again["guard"]["warnings"]] == ["W-TOKEN-KEPT"]
+    assert "pveum user delete terraform@pve" in again["guard"]["warnings"][0]["detail"]
+    yard.run(*LOGIN)
     assert yard.json("plan", TARGET)["has_changes"] is False

@@ -11,7 +11,7 @@ from stackyard.base import events
 from stackyard.base.errors import StackyardError
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action
-from stackyard.path.credentials.apply import add_counts, remove_credentials, set_credentials
+from stackyard.path.credentials.apply import add_counts, record_kept, remove_credentials, set_credentials
 from stackyard.path.credentials.perform import require_login
 from stackyard.path.guest_progress import GuestProgress
 from stackyard.path.handover import complete_handovers
@@ -86,6 +86,8 @@ async def apply_plan(
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"), progress.reporting():
             async with keep_way_back(run, made.verdict):
                 await record_target(run, made)
+                if made.credentials.kept.addresses:
+                    await asyncio.to_thread(record_kept, run, made.credentials)
                 # The guard has agreed: what the plan was made on becomes the state.
                 await complete_handovers(run, made)
                 await remove_credentials(run, made.credentials)

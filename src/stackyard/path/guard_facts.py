@@ -52,6 +52,8 @@ async def read_facts(
 async def _ask(client: proxmox.Client, question: ApiRead, turns: asyncio.Semaphore) -> tuple[Any, str]:
     try:
         async with turns:
+            if question.is_pending:
+                return await client.get_pending(question.path), ""
             return await client.get(question.path, dict(question.params), max_age_s=_MAX_AGE_S), ""
     except proxmox.RefusedError as err:
         return None, "" if question.is_optional else err.detail

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
@@ -66,6 +66,14 @@ OTHER_CLUSTER = Kind(
 )
 
 
+NOT_TAKEN_OVER = Kind(
+    code="W-HYPERVISOR-NOT-TAKEN-OVER",
+    summary="Objects of another state stay: the target has not taken them over",
+    remedy="To destroy them too, apply the target first: the apply takes them over.",
+    severity=Severity.WARNING,
+)
+
+
 class HandedOverError(InvalidInputError):
     """A state has objects that belong to another target by now, which has not taken them over yet."""
 
@@ -103,6 +111,12 @@ class Handover:
         """The name of the state."""
         return self.owner.owner.state_name
 
+    def narrow(self, addresses: frozenset[str]) -> Handover:
+        """Return the part of it with these addresses."""
+        instances = read_view(self.content.body.data).instances.values()
+        objects = _list_names(one for one in instances if one.address in addresses)
+        return replace(self, addresses=addresses, objects=tuple(objects))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handovers:
@@ -119,8 +133,13 @@ class Handovers:
     notes: tuple[Finding, ...] = ()
 
 
-async def look_at_states(run: Run) -> Handovers:
+async def look_at_states(run: Run, *, takes_more: bool = True) -> Handovers:
     """Return the state of a target with what it takes over from others.
+
+    Args:
+        run: The target.
+        takes_more: Whether it takes over what its state does not have yet. Who destroys a target means what
+            it has, and not what its apply would take over; half of a hand-over is completed all the same.
 
     Raises:
         HandedOverError: The state has what belongs to another target.
@@ -138,7 +157,10 @@ async def look_at_states(run: Run) -> Handovers:
             notes.append(Finding(kind=OTHER_CLUSTER, detail=detail))
             continue
         _require_stored(run, owner)
-        pending.append(found)
+        if not takes_more:
+            found, left = await asyncio.to_thread(_split_handover, run, found)
+            notes += left
+        pending += [] if found is None else [found]
     known = await asyncio.to_thread(join_handovers, run.states, run.resolved, pending)
     _require_own(run, known)
     return Handovers(known=known, pending=tuple(pending), notes=tuple(notes))
@@ -179,6 +201,24 @@ def find_handover(states: StateService, owner: FormerOwner) -> Handover | None:
         addresses=frozenset(one.address for one in leaving),
         objects=tuple(_list_names(leaving)),
     )
+
+
+def _split_handover(run: Run, found: Handover) -> tuple[Handover | None, list[Finding]]:
+    """Return what of a hand-over the state of a target has already, and what to say of the rest."""
+    own = _read(run.states, run.resolved.target.state_name)
+    has = _Contents.of(None if own is None else own.body.data)
+    rows = parse_json(found.content.body.data, LARGE)["resources"]
+    leaving = [row for row in rows if _is_leaving(row, found.addresses)]
+    both = {address_in(row, one) for row in leaving if has.has(row) for one in row["instances"]}
+    mine, other = found.narrow(found.addresses & both), found.narrow(found.addresses - both)
+    kept = mine if mine.addresses else None
+    if not other.objects:
+        return kept, []
+    detail = (
+        f"{found.state} has {', '.join(other.objects)}. {run.resolved.target} has not taken that over, and "
+        "leaves it there."
+    )
+    return kept, [Finding(kind=NOT_TAKEN_OVER, detail=detail)]
 
 
 def _list_names(instances: Iterable[Instance]) -> list[str]:

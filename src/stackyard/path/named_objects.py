@@ -96,7 +96,7 @@ def list_networks_and_pools(desired: Desired) -> Iterator[NamedObject]:
 def list_cluster_objects(desired: Desired) -> Iterator[tuple[ClusterObject, NamedObject]]:
     """Return the objects of hypervisor files in a model."""
     for one in desired.objects:
-        values = next(iter(object_resources((one,))[one.key.type].values()))
+        values = next(iter(object_resources(Desired(objects=(one,)))[one.key.type].values()))
         named = NamedObject(type=one.key.type, address=address_of_object(one.key), values=_mapping(values))
         yield one, named
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stackyard.guard import Owned, Owners
 from stackyard.guard.subjects import FILES, short_type
@@ -12,13 +12,33 @@ from stackyard.state.guests import list_indexed_vm_ids
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.clients import proxmox
     from stackyard.guard import Cluster
-    from stackyard.path.run import Run
+    from stackyard.state import StateService
     from stackyard.state.document import Holding
     from stackyard.state.managed import ManagedResources
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["StateLocality", "node_fingerprints", "place_of", "read_owners"]
+__all__ = ["ClusterRun", "StateLocality", "node_fingerprints", "place_of", "read_owners"]
+
+
+class ClusterRun(Protocol):
+    """A run on a Proxmox cluster, as far as owners of objects are concerned."""
+
+    @property
+    def client(self) -> proxmox.Client:
+        """Speaks to the cluster."""
+        ...
+
+    @property
+    def endpoint(self) -> str:
+        """The address of its API."""
+        ...
+
+    @property
+    def states(self) -> StateService:
+        """The states."""
+        ...
 
 
 class StateLocality(enum.Enum):
@@ -29,7 +49,7 @@ class StateLocality(enum.Enum):
     UNKNOWN = "unknown"
 
 
-async def read_owners(run: Run, cluster: Cluster, managed: ManagedResources) -> Owners:
+async def read_owners(run: ClusterRun, cluster: Cluster, managed: ManagedResources) -> Owners:
     """Return what the other states of the store have on a cluster.
 
     Args:
@@ -81,7 +101,7 @@ def _list_owned(held: tuple[Holding, ...], nodes: set[str]) -> set[Owned]:
     return found
 
 
-async def node_fingerprints(run: Run) -> Mapping[str, str]:
+async def node_fingerprints(run: ClusterRun) -> Mapping[str, str]:
     """Return the nodes of the cluster, each with the fingerprint of its certificate.
 
     Raises:
@@ -91,7 +111,7 @@ async def node_fingerprints(run: Run) -> Mapping[str, str]:
     return {str(row["node"]): str(row.get("ssl_fingerprint", "")) for row in rows}
 
 
-def place_of(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> StateLocality:
+def place_of(run: ClusterRun, state: str, nodes: set[str], prints: Mapping[str, str]) -> StateLocality:
     """Return whether a state is for the cluster of a run, or for another whose nodes may have the same names.
 
     Args:
@@ -101,7 +121,7 @@ def place_of(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -
         prints: The fingerprints of their certificates.
     """
     record: TargetRecord | None = run.states.targets.read(state)
-    if record is None or record.endpoint == run.resolved.connection.endpoint or not record.nodes:
+    if record is None or record.endpoint == run.endpoint or not record.nodes:
         return StateLocality.HERE
     common = nodes.intersection(record.nodes)
     if not common:

@@ -52,6 +52,7 @@ class PlanRequest:
         targets: Addresses to plan for, with what they need; everything when empty.
         recreate: Names of guests to destroy and create again.
         has_login: Whether somebody logged in, who sets passwords.
+        takes_more: Whether objects of other states are taken over that the target does not have yet.
         are_names_first: Whether there is no plan where guests use something that the cluster does not have.
     """
 
@@ -63,6 +64,7 @@ class PlanRequest:
     targets: tuple[str, ...] = ()
     recreate: frozenset[str] = frozenset()
     has_login: bool = False
+    takes_more: bool = True
     are_names_first: bool = False
 
 

@@ -75,7 +75,7 @@ async def look(run: Run, plan_request: PlanRequest, created: frozenset[str] = fr
     """
     nodes = {guest.node for guest in run.resolved.desired.guests}
     with events.step(run.emit, "survey", "Looking at the cluster"):
-        states = await look_at_states(run)
+        states = await look_at_states(run, takes_more=plan_request.takes_more)
         known = states.known
         cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids), known)
         await require_visible(run.client, known, cluster)
@@ -86,11 +86,12 @@ async def look(run: Run, plan_request: PlanRequest, created: frozenset[str] = fr
             but=(run.resolved.target.state_name, *(one.state for one in states.pending)),
         )
         owners = await read_owners(run, cluster, managed)
-        unfinished = await find_unfinished(run, cluster, owners)
+        entries = () if run.served is None else run.served.journal.entries
+        unfinished = await find_unfinished(run.client, entries, cluster, owners)
         record = await asyncio.to_thread(run.states.targets.read, run.resolved.target.state_name)
         before = Files(known=known, cluster=cluster, record=record, managed=managed)
         files = await look_at_files(run, before, mode=plan_request.mode)
-        credentials = await look_at_credentials(run, plan_request, record)
+        credentials = await look_at_credentials(run, plan_request, record, known)
         imports = await find_imports(run, record, known)
     around = ModelContext(
         known=known,
@@ -104,7 +105,7 @@ async def look(run: Run, plan_request: PlanRequest, created: frozenset[str] = fr
     desired, notes = keep_images(settled.desired, known, exists, plan_request.recreate | created)
     notes = (*notes, *data_notes(desired, known, cluster, record))
     # A plan for some targets deletes no file of the others.
-    forget = frozenset() if plan_request.targets else files.forget
+    forget = frozenset() if plan_request.targets else files.forget | credentials.kept.addresses
     edit = dataclasses.replace(settled.edit, complete=_to_complete(known, plan_request), forget=forget)
     settled = dataclasses.replace(
         settled,

@@ -123,6 +123,11 @@ class Run:
         return self.workdir.engine
 
     @property
+    def endpoint(self) -> str:
+        """The address of the API."""
+        return self.resolved.connection.endpoint
+
+    @property
     def key(self) -> PlanKey:
         """The key that plans of this run are encrypted with."""
         return self.keys[0]
@@ -382,8 +387,7 @@ async def _initialise(
     workspace: Workspace, workdir: Workdir, resolved: Resolved, settings: RunSettings, emit: events.Emit
 ) -> None:
     """Let the engine prepare its folder, unless it did so for the same things before."""
-    wanted = Provider()
-    needs = resolved.code.describe_needs()
+    wanted, needs = Provider(), resolved.code.describe_needs()
     stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {wanted.version} {needs}".strip()
     if workspace.drop_stale_lock(wanted.source, wanted.version):
         text = f"The provider was chosen for another version of stackyard; {wanted.version} is chosen now."

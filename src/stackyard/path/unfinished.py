@@ -14,7 +14,7 @@ from stackyard.state.guests import guests_of_state, list_indexed_vm_ids
 from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from stackyard.guard import Cluster, ClusterGuest, Owners
     from stackyard.path.run import Run
@@ -83,20 +83,26 @@ async def _node_of(client: proxmox.Client, entry: Entry) -> str | None:
     return next((str(row["node"]) for row in rows if row["vmid"] == entry.vm_id), None)
 
 
-async def find_unfinished(run: Run, cluster: Cluster, owners: Owners) -> tuple[Entry, ...]:
+async def find_unfinished(
+    client: proxmox.Client, entries: Iterable[Entry], cluster: Cluster, owners: Owners
+) -> tuple[Entry, ...]:
     """Return the entries of the journal whose guests are there and are ours.
 
     An entry alone proves nothing: someone else may have taken the id since. A guest is ours that carries the
     mark or the name of the entry, or that is still being created.
 
+    Args:
+        client: Speaks to the cluster.
+        entries: The entries of the journal.
+        cluster: What the cluster has.
+        owners: What other states have there.
+
     Raises:
         ProxmoxError: The cluster does not answer.
     """
-    if run.served is None:
-        return ()
     there = {guest.vm_id: guest for guest in cluster.guests if guest.vm_id not in owners.states}
-    pairs = [(entry, there[entry.vm_id]) for entry in run.served.journal.entries if entry.vm_id in there]
-    configs = await asyncio.gather(*(_config(run.client, guest) for _, guest in pairs))
+    pairs = [(entry, there[entry.vm_id]) for entry in entries if entry.vm_id in there]
+    configs = await asyncio.gather(*(_config(client, guest) for _, guest in pairs))
     return tuple(
         entry
         for (entry, _), config in zip(pairs, configs, strict=True)

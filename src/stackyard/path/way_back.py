@@ -2,7 +2,7 @@
 
 It is set over SSH before anything changes, and renewed for as long as the node can be reached. Once the
 change is made and the node answers, it is stopped. If this process is killed, or the node is cut off, it
-fires.
+fires. A node that restarts meanwhile loses its timers: a service restores the old network before it comes up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,29 @@ _RETRY_S = 1.0
 _COMMAND_S = 20.0
 # After its time, a timer needs a moment, and a network comes up.
 _GRACE_S = 90.0
-_RESTORE = f"mv -f {_SAVED} {_FILE} && rm -f {_FILE}.new && ifreload -a"
+_RESTORE = f"mv -f {_SAVED} {_FILE} && rm -f {_FILE}.new"
+_SERVICE = f"{_UNIT}.service"
+_SERVICE_FILE = f"/etc/systemd/system/{_SERVICE}"
+# After what puts pending interfaces in force at boot, and before they come up.
+_SERVICE_TEXT = f"""\
+[Unit]
+Description=Restore the network from before a change that stackyard has not confirmed
+ConditionPathExists={_SAVED}
+DefaultDependencies=no
+After=local-fs.target pvenetcommit.service
+Before=network-pre.target networking.service
+Wants=network-pre.target
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c "{_RESTORE}"
+
+[Install]
+WantedBy=multi-user.target
+"""
+_STOP_TIMERS = f"systemctl stop '{_UNIT}-*.timer'"
+# Without the saved file, the service does nothing: that it is left behind does no harm.
+_REMOVE_SERVICE = f"systemctl --quiet disable {_SERVICE} 2>/dev/null; rm -f {_SERVICE_FILE}"
 
 
 class NoWayBackError(StackyardError):
@@ -141,8 +163,13 @@ class _WayBack:
         commands = (
             "command -v systemd-run",
             "command -v ifreload",
-            f"systemctl stop '{_UNIT}-*.timer'",
-            f"cp {_FILE} {_SAVED}",
+            _STOP_TIMERS,
+            # Whole or not at all, whenever the node loses its power.
+            f"cp {_FILE} {_SAVED}.part",
+            f"mv -f {_SAVED}.part {_SAVED}",
+            f"echo {shlex.quote(_SERVICE_TEXT)} >{_SERVICE_FILE}",
+            f"systemctl --quiet enable {_SERVICE}",
+            "sync",
             self._arm(),
         )
         try:
@@ -154,7 +181,7 @@ class _WayBack:
     async def undo(self) -> None:
         """Stop the timer of a change that is not made, where the node can be reached."""
         with contextlib.suppress(ssh.SshError, UnreachableError):
-            await self._run_at_node(f"systemctl stop '{_UNIT}-*.timer'; rm -f {_SAVED}")
+            await self._run_at_node(f"{_STOP_TIMERS}; rm -f {_SAVED}; {_REMOVE_SERVICE}")
 
     async def renew(self) -> None:
         """Set the timer again for as long as the node can be reached."""
@@ -191,8 +218,9 @@ class _WayBack:
                 await asyncio.sleep(_RETRY_S)
         if not is_kept:
             raise NetworkRestoredError(
-                f"{self.node} was out of reach for {_PATIENCE_S} seconds after its network had changed. It "
-                "has its old network again; the state may say otherwise until the next apply."
+                f"{self.node} was out of reach for {_PATIENCE_S} seconds after its network had changed, or "
+                "was restarted. It has its old network again; the state may say otherwise until the next "
+                "apply."
             )
 
     async def _stop(self) -> bool:
@@ -204,12 +232,13 @@ class _WayBack:
             f"test -e {_SAVED} && echo kept || test -e {self.kept} && echo kept || echo restored"
         )
         if "restored" in asked:
+            with contextlib.suppress(ssh.SshError, UnreachableError):
+                await self._run_at_node(_REMOVE_SERVICE)
             return False
         self.run.client.expire_reads()
         await self.run.client.get(f"/nodes/{quote(self.node)}/network")
-        stop = f"systemctl stop '{_UNIT}-*.timer'"
         said = await self._run_at_node(
-            f"{stop}; test -e {_SAVED} && mv -f {_SAVED} {self.kept}; "
+            f"{_STOP_TIMERS}; test -e {_SAVED} && mv -f {_SAVED} {self.kept}; {_REMOVE_SERVICE}; "
             f"test -e {self.kept} && echo kept || echo restored"
         )
         with contextlib.suppress(ssh.SshError, UnreachableError):
@@ -220,7 +249,8 @@ class _WayBack:
         """Return the command that sets a further timer."""
         self.units.append(f"{_UNIT}-{secrets.token_hex(4)}")
         options = f"--quiet --collect --unit={self.units[-1]} --on-active={_PATIENCE_S}"
-        return f"systemd-run {options} --timer-property=AccuracySec=1s /bin/sh -c {shlex.quote(_RESTORE)}"
+        script = shlex.quote(f"{_RESTORE} && ifreload -a; {_REMOVE_SERVICE}")
+        return f"systemd-run {options} --timer-property=AccuracySec=1s /bin/sh -c {script}"
 
     async def _run_at_node(self, script: str) -> str:
         """Run commands as root, over a connection of their own: one from before may be dead.

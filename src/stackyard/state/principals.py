@@ -6,6 +6,7 @@ once and kept nowhere.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import hashlib
 import hmac
@@ -184,6 +185,30 @@ class Principals:
 
         self._replace(without)
         self._audit.note(actor, AuditAction.PRINCIPAL_REMOVED, detail=name)
+
+    def limit(self, name: str, lasts_s: float, actor: Actor) -> None:
+        """Let the token of a principal end, unless it ends earlier already.
+
+        Args:
+            name: The principal.
+            lasts_s: How long its token is still good.
+            actor: Who says so.
+
+        Raises:
+            PrincipalError: There is none.
+        """
+        ends_at = self._core.clock() + lasts_s
+
+        def limited(known: Mapping[str, Principal]) -> dict[str, Principal]:
+            if name not in known:
+                raise PrincipalError(f"There is no principal {name}.")
+            one = known[name]
+            before = one.expires_at
+            ends = ends_at if before is None else min(before, ends_at)
+            return {**known, name: dataclasses.replace(one, expires_at=ends)}
+
+        self._replace(limited)
+        self._audit.note(actor, AuditAction.PRINCIPAL_SET, detail=f"{name}: ends in {lasts_s:.0f} s")
 
     def _read(self) -> tuple[tuple[Principal, ...], Any]:
         stored = self._core.objects.get(layout.PRINCIPALS)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
+from tests.support.postgres import use_password
+from tests.support.seaweed import use_credentials
+from tests.support.state_stores import make_store
 
 from stackyard.base.redaction import Redactor
-from stackyard.clients.objects import MemoryObjects
+from stackyard.clients.objects import MemoryObjects, Objects
 from stackyard.clients.objects.base import Expect, Tag
 from stackyard.clients.proxmox import Connection, Token
 from stackyard.desired import Desired, Secrets
@@ -26,6 +30,7 @@ ACTOR = Actor(principal="test")
 SHARED = Target(kind="site", name="shared", node="lab")
 HYPERVISOR = Target(kind="hypervisor", name="lab", node="lab")
 ALL = FormerOwner(owner=SHARED, interfaces=True, cluster_wide=True)
+Stored = TypeVar("Stored", bound=Objects)
 
 
 class Killed(BaseException):
@@ -63,7 +68,10 @@ ROWS = [
 
 
 def old_store() -> MemoryObjects:
-    objects = MemoryObjects()
+    return put_old_state(MemoryObjects())
+
+
+def put_old_state(objects: Stored) -> Stored:
     document = {"version": 4, "serial": 7, "lineage": "old", "outputs": {}, "resources": ROWS}
     StateService(objects).contents.write(SHARED.state_name, json.dumps(document).encode(), ACTOR)
     return objects
@@ -86,7 +94,7 @@ def rows_of(states: StateService, name: str) -> set[str]:
     return {f"{one['type']}.{one['name']}" for one in rows}
 
 
-async def apply(objects: MemoryObjects, resolved: Resolved, owner: FormerOwner = ALL) -> None:
+async def apply(objects: Objects, resolved: Resolved, owner: FormerOwner = ALL) -> None:
     """Do what a plan and an apply do with the states."""
     states = StateService(objects)
     found = find_handover(states, owner)
@@ -121,6 +129,59 @@ async def test_a_run_that_is_killed_before_any_of_its_writes_loses_nothing() -> 
         assert find_handover(states, ALL) is None
         assert join_handovers(states, resolved, []).edit(StateEdit()) is None
     assert 5 < kills < 30
+
+
+def die_after(objects: Objects, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the user of a store be killed before one of its writes; it writes nothing from then on."""
+    left = [writes]
+
+    def or_die(put: Callable[..., Tag]) -> Callable[..., Tag]:
+        def put_or_die(*arguments: Any, **named: Any) -> Tag:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Killed
+            return put(*arguments, **named)
+
+        return put_or_die
+
+    for name in ("put", "put_once"):
+        monkeypatch.setattr(objects, name, or_die(getattr(objects, name)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        pytest.param("postgresql", (4,), id="postgresql"),
+        *(
+            pytest.param(kind, range(20), id=f"{kind}-every-write", marks=pytest.mark.soak)
+            for kind in ("sqlite", "s3", "postgresql")
+        ),
+    ],
+)
+async def test_a_killed_run_loses_nothing_in_any_store(
+    kind: str, kills: Iterable[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_credentials(monkeypatch)
+    use_password(monkeypatch)
+    everything = {f"{one['type']}.{one['name']}" for one in ROWS}
+    killed = 0
+    for writes in kills:
+        store = make_store(kind, tmp_path / str(writes))
+        put_old_state(store.open())
+        dying = store.open()
+        die_after(dying, writes, monkeypatch)
+        try:
+            await apply(dying, target())
+        except Killed:
+            killed += 1
+        objects = store.open()
+        await apply(objects, target())
+        states = StateService(objects)
+        assert rows_of(states, HYPERVISOR.state_name) == everything
+        assert rows_of(states, SHARED.state_name) == set()
+        for one in store.opened:
+            one.close()
+    assert killed
 
 
 async def test_the_history_of_both_states_tells_why() -> None:

@@ -144,7 +144,7 @@ def test_a_node_that_uses_what_its_cluster_has_not_is_refused_by_name(tmp_path: 
     let_in = "type: in, action: ACCEPT"
     group = f"firewall:\n  groups:\n    web: {{rules: [{{{let_in}, macro: HTTP}}]}}\n"
     cluster = {"hypervisors/home.yaml": group}
-    ends = ("source: +trusted", "source: '10.0.0.0/8,deskt', dest: +management")
+    ends = ("source: +trusted", "source: deskt, dest: +management")
     rules = "".join(f"    - {{{let_in}, {end}}}\n" for end in ends)
     used = f"node: pve1\nfirewall:\n  rules:\n    - {{security_group: web}}\n{rules}"
     node = {"hypervisors/first.yaml": used}

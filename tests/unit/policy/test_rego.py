@@ -59,6 +59,7 @@ def test_rules_see_modules_and_stacks_with_places(tmp_path: Path) -> None:
     assert stack["uses_providers"] == ["hashicorp/random"]
 
 
+@pytest.mark.judges("opa")
 @pytest.mark.usefixtures("opa")
 def test_a_rule_refuses_with_file_and_line_and_warns(tmp_path: Path) -> None:
     result = check(with_rules(tmp_path / "repo", names=PREFIX, plans=PLANS))
@@ -71,6 +72,7 @@ def test_a_rule_refuses_with_file_and_line_and_warns(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.judges("opa")
 @pytest.mark.usefixtures("opa")
 def test_rules_for_repositories_judge_no_plan(tmp_path: Path) -> None:
     root = with_rules(tmp_path / "repo", names=PREFIX)
@@ -81,6 +83,7 @@ def test_rules_for_repositories_judge_no_plan(tmp_path: Path) -> None:
     assert "no plan is good" in refused.detail
 
 
+@pytest.mark.judges("opa")
 @pytest.mark.usefixtures("opa")
 def test_an_exception_may_name_a_package(tmp_path: Path) -> None:
     root = with_rules(tmp_path / "repo", names=PREFIX)
@@ -93,6 +96,7 @@ def test_an_exception_may_name_a_package(tmp_path: Path) -> None:
     assert len(result.excepted) == 1
 
 
+@pytest.mark.judges("opa")
 @pytest.mark.usefixtures("opa")
 def test_a_rule_that_does_not_compile_fails_the_check(tmp_path: Path) -> None:
     root = with_rules(tmp_path / "repo", names=f"{PREFIX}\nbroken if nothing.here\n")

@@ -8,7 +8,7 @@ import pytest
 from tests.support.secrets import DATA, RECIPIENT, SECOND_RECIPIENT
 
 from stackyard.secrets.create import creation_rule
-from stackyard.secrets.sops.age import RecipientError
+from stackyard.secrets.sops.age import RecipientError, check_recipient, new_identity
 from stackyard.secrets.sops.config import SopsConfigError, find_config, parse_config, read_config
 from stackyard.secrets.sops.rules import RuleKind, SopsRuleError
 
@@ -91,3 +91,12 @@ def test_a_pattern_that_is_none_is_refused() -> None:
 def test_a_recipient_that_is_none_is_refused(recipient: str) -> None:
     with pytest.raises(RecipientError):
         creation_rule(Path("/x"), [recipient])
+
+
+def test_a_private_key_given_as_a_recipient_is_not_shown() -> None:
+    _, secret = new_identity()
+
+    with pytest.raises(RecipientError) as caught:
+        check_recipient(secret)
+
+    assert secret not in caught.value.detail

@@ -112,6 +112,15 @@ class Client:
             despite_writes=despite_writes,
         )
 
+    async def get_pending(self, path: str) -> str:
+        """Return the changes that were written and not yet activated, as Proxmox shows them beside a list.
+
+        Raises:
+            RefusedError: Proxmox answered with an error.
+            ProxmoxUnreachableError: It does not answer.
+        """
+        return (await self._repeat(Call("GET", path), "", None, repeatable=True)).changes
+
     async def post(self, path: str, params: Params | None = None, *, repeatable: bool = False) -> Any:
         """Create or start something.
 
@@ -155,7 +164,7 @@ class Client:
         raise InterruptedRunError("The run was asked to stop while it waited for Proxmox.")
 
     async def _read(self, call: Call, query: str) -> Any:
-        answer = await self._repeat(call, query, None, repeatable=True)
+        answer = (await self._repeat(call, query, None, repeatable=True)).data
         problem = wrong_shape(call.path, answer)
         if problem is not None:
             raise _unusable(call, UnusableAnswerError(problem))
@@ -165,13 +174,14 @@ class Client:
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None = None
     ) -> Any:
         try:
-            return await self._repeat(call, query, body, repeatable=repeatable, timeout_s=timeout_s)
+            reply = await self._repeat(call, query, body, repeatable=repeatable, timeout_s=timeout_s)
+            return reply.data
         finally:
             self._reads.note_write()
 
     async def _repeat(
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None = None
-    ) -> Any:
+    ) -> Reply:
         """Send a call until it is answered; an error names the setting that it is about."""
         try:
             return await self._send(call, query, body, repeatable=repeatable, timeout_s=timeout_s)
@@ -181,7 +191,7 @@ class Client:
 
     async def _send(
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None
-    ) -> Any:
+    ) -> Reply:
         """Send a call until it is answered, as often as that cannot do harm."""
         pauses, deadline = iter(_BACKOFF), time.monotonic() + self.connection.patience_s
         lost = unsent = 0
@@ -200,7 +210,7 @@ class Client:
                 raise _unusable(call, err) from err
             else:
                 if reply.refusal is None:
-                    return reply.data
+                    return reply
                 error = make_refused_error(call, reply.refusal)
                 proxy_failed = reply.refusal.status in _PROXY_FAILED and repeatable
                 lost += proxy_failed

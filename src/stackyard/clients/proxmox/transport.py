@@ -87,9 +87,10 @@ Body = EncodedForm | Upload | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer: its data, or why it was refused."""
+    """An answer: its data and what of it is pending, or why it was refused."""
 
     data: Any = None
+    changes: str = ""
     refusal: Refusal | None = None
 
 
@@ -165,7 +166,7 @@ class Transport:
         if status < 400:
             if body and not isinstance(document, dict):
                 raise UnusableAnswerError("is not a JSON object")
-            return Reply(data=fields.get("data"))
+            return Reply(data=fields.get("data"), changes=str(fields.get("changes") or ""))
         errors = fields.get("errors")
         found = errors if isinstance(errors, dict) else {}
         return Reply(

@@ -41,6 +41,7 @@ from stackyard.state.embedded import serve_embedded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from stackyard.clients.proxmox.access_calls import AccessCall
     from stackyard.desired import Desired
@@ -180,6 +181,7 @@ async def _make(request: BootstrapRequest, access: _Access, worker: CredentialWo
             await asyncio.to_thread(_note_import, worker, made)
         await ApiAccess(client).perform(call)
     if makes:
+        await _drop_roles(access, worker, given | present.entries)
         await worker.make_token(settings_of(token), token.store, replaces=token.id in present.tokens)
     for entry in access.entries:
         is_there = (entry.path, entry.owner, entry.role) in present.entries
@@ -190,6 +192,15 @@ async def _make(request: BootstrapRequest, access: _Access, worker: CredentialWo
         else:
             await worker.give_role(entry)
     return token.id if makes else None
+
+
+async def _drop_roles(
+    access: _Access, worker: CredentialWorker, known: AbstractSet[tuple[str, str, str]]
+) -> None:
+    """Forget the roles of the token that neither the file nor the cluster has any more."""
+    record = await asyncio.to_thread(read_record, worker.targets, worker.target)
+    mine = (one for one in record.grants if one.owner == access.token.id)
+    await worker.drop_roles(one for one in mine if (one.path, one.owner, one.role) not in known)
 
 
 def _require_free(store: str, held: str) -> None:

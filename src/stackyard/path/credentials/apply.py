@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.path.credentials.rows import CredentialPlan
     from stackyard.path.run import Run
 
-__all__ = ["add_counts", "remove_credentials", "set_credentials"]
+__all__ = ["add_counts", "record_kept", "remove_credentials", "set_credentials"]
 
 
 async def remove_credentials(run: Run, plan: CredentialPlan) -> None:
@@ -51,7 +51,7 @@ async def set_credentials(run: Run, plan: CredentialPlan, login: LoginSession | 
                 await worker.set_password(
                     step.name, value, make_fingerprint(step.name, value, run.key), login
                 )
-        await asyncio.to_thread(_forget_imports, run)
+        await asyncio.to_thread(record_kept, run, plan)
     actions = [step.change.action for step in plan.steps]
     counts = {action: actions.count(action) for action in Action}
     renewed = sum(
@@ -88,8 +88,13 @@ def _make_worker(run: Run) -> CredentialWorker | None:
     )
 
 
-def _forget_imports(run: Run) -> None:
-    """Forget what a login has made: the state has it now."""
+def record_kept(run: Run, plan: CredentialPlan) -> None:
+    """Record what leaves the state and stays on the cluster; what a login has made is in the state now.
+
+    Raises:
+        StoreError: It cannot be stored.
+    """
     targets, target = run.states.targets, run.resolved.target
-    if read_record(targets, target).imports:
-        change_record(targets, target, lambda known: dataclasses.replace(known, imports=frozenset()))
+    if read_record(targets, target).imports != plan.kept.objects:
+        imports = plan.kept.objects
+        change_record(targets, target, lambda known: dataclasses.replace(known, imports=imports))

@@ -6,6 +6,7 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.base.errors import InvalidInputError
 
 __all__ = [
+    "ACCESS_KEPT",
     "DESTROYS",
     "GRANT_UNKNOWN",
     "IN_USE",
@@ -47,6 +48,12 @@ USED_BY_NODES = Kind(
     code="E-TOKEN-USED-BY-NODES",
     summary="A token that nodes of the site use would be removed",
     remedy="Name another token in `api_token` of these nodes first.",
+)
+ACCESS_KEPT = Kind(
+    code="W-TOKEN-KEPT",
+    summary="Tokens that the site uses stay, with what gives them their rights",
+    remedy="Leave them for the next apply; or remove them on a node, as the message says.",
+    severity=Severity.WARNING,
 )
 USER_UNKNOWN = Kind(
     code="E-TOKEN-USER-UNKNOWN",

@@ -4,51 +4,79 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stackyard.desired import Credentials, Secret
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.credentials.cluster import find_unaccepted, read_present, require_shown
+from stackyard.path.credentials.kept_access import (
+    explain_kept,
+    find_kept_access,
+    import_id_of,
+    read_import_ids,
+)
 from stackyard.path.credentials.plan import Situation, find_kept, plan_credentials
 from stackyard.path.credentials.record import CredentialRecord, fits_fingerprint
-from stackyard.path.credentials.rows import CredentialPlan
+from stackyard.path.credentials.rows import CredentialPlan, KeptAccess
 from stackyard.path.guard_facts import caller_of
 from stackyard.render.objects import address_of_object
 from stackyard.render.references import short_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from stackyard.clients import proxmox
     from stackyard.desired import ClusterObject
     from stackyard.path.credentials.cluster import PresentCredentials
+    from stackyard.path.credentials.token_store import TokenStore
     from stackyard.path.known_state import KnownState
     from stackyard.path.plan import PlanRequest
     from stackyard.path.run import Run
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["find_imports", "import_id_of", "look_at_credentials"]
+__all__ = ["find_imports", "look_at_credentials"]
 
 _KEPT = "api_tokens."
 
 
 async def look_at_credentials(
-    run: Run, plan_request: PlanRequest, target: TargetRecord | None
+    run: Run, plan_request: PlanRequest, target: TargetRecord | None, known: KnownState
 ) -> CredentialPlan:
     """Return what has to be done beside the engine; nothing for a target without tokens and passwords.
+
+    Args:
+        run: The target.
+        plan_request: What the user asks for.
+        target: The record of the target.
+        known: What its state has.
 
     Raises:
         CredentialsHiddenError: Not everything that this target has made can be seen.
         PlainSecretsError: A token is to be made, and the secrets of the site are not encrypted.
         ProxmoxError: The cluster does not answer.
     """
-    resolved = run.resolved
-    record = CredentialRecord.of(target)
-    is_normal = plan_request.mode is PlanMode.NORMAL
-    wanted = resolved.desired.credentials if is_normal else Credentials()
-    has_made = bool(record.tokens or record.passwords or record.grants)
-    if resolved.tokens is None or plan_request.targets or not (has_made or wanted != Credentials()):
+    resolved, record = run.resolved, CredentialRecord.of(target)
+    if resolved.tokens is None or plan_request.targets:
         return CredentialPlan()
+    kept = KeptAccess()
+    if plan_request.mode is PlanMode.DESTROY:
+        used = _find_used_tokens(run, resolved.tokens, record)
+        kept = await find_kept_access(run.client, used, known.instances, record.imports)
+    wanted = resolved.desired.credentials if plan_request.mode is PlanMode.NORMAL else Credentials()
+    made = CredentialPlan()
+    if record.tokens or record.passwords or record.grants or wanted != Credentials():
+        situation = await _read_situation(run, plan_request, record, wanted)
+        made = plan_credentials(dataclasses.replace(situation, staying=kept.tokens))
+    if made.makes_tokens:
+        await asyncio.to_thread(resolved.tokens.require_safe)
+    said = (*made.findings, *explain_kept(kept, record.tokens))
+    return dataclasses.replace(made, kept=kept, findings=said)
+
+
+async def _read_situation(
+    run: Run, plan_request: PlanRequest, record: CredentialRecord, wanted: Credentials
+) -> Situation:
+    """Return everything that a plan of tokens and passwords depends on."""
+    resolved = run.resolved
     kept = {
         name.removeprefix(_KEPT): resolved.secrets.reveal(Secret(secret=name))
         for name in resolved.secrets
@@ -59,7 +87,9 @@ async def look_at_credentials(
         record=record,
         present=await _read_shown(run, record),
         kept=kept,
-        node_tokens={name: nodes for name in kept if (nodes := resolved.tokens.list_users(name))},
+        node_tokens={
+            name: nodes for name in kept if resolved.tokens and (nodes := resolved.tokens.list_users(name))
+        },
         users=frozenset(_list_users(resolved.desired.objects)),
         caller=caller_of(resolved.connection),
         permits=plan_request.allowances.permits,
@@ -69,11 +99,22 @@ async def look_at_credentials(
     texts = {token.id: find_kept(token, situation) for token in wanted.tokens}
     held = {name: text for name, text in texts.items() if text}
     unaccepted = await find_unaccepted(resolved.connection, held, situation.present)
-    judged = dataclasses.replace(situation.present, unaccepted=unaccepted)
-    made = plan_credentials(dataclasses.replace(situation, present=judged))
-    if made.makes_tokens:
-        await asyncio.to_thread(resolved.tokens.require_safe)
-    return made
+    return dataclasses.replace(
+        situation, present=dataclasses.replace(situation.present, unaccepted=unaccepted)
+    )
+
+
+def _find_used_tokens(run: Run, tokens: TokenStore, record: CredentialRecord) -> frozenset[str]:
+    """Return the token that a run uses, and those of the target that nodes of the site use."""
+    used = {caller_of(run.resolved.connection)} - {""}
+    for token, known in record.tokens.items():
+        held = Secret(secret=f"{_KEPT}{known.store}")
+        is_held = held.secret in run.resolved.secrets and (
+            run.resolved.secrets.reveal(held).partition("=")[0] == token
+        )
+        if is_held and tokens.list_users(known.store):
+            used.add(token)
+    return frozenset(used)
 
 
 async def _read_shown(run: Run, record: CredentialRecord) -> PresentCredentials:
@@ -108,32 +149,10 @@ async def find_imports(run: Run, target: TargetRecord | None, known: KnownState)
     wanted = {
         address_of_object(one.key): found
         for one in run.resolved.desired.objects
-        if (found := import_id_of(one)) in made and address_of_object(one.key) not in known.instances
+        if (found := import_id_of(short_type(one.key.type), one.attributes)) in made
+        and address_of_object(one.key) not in known.instances
     }
     if not wanted:
         return []
-    there = await _read_ids(run.client)
+    there = await read_import_ids(run.client)
     return [{"to": address, "id": one[1]} for address, one in wanted.items() if one in there]
-
-
-def import_id_of(one: ClusterObject) -> tuple[str, str] | None:
-    """Return the kind and the id of a role, a user or an ACL entry; None for anything else."""
-    kind, values = short_type(one.key.type), one.attributes
-    if kind in ("role", "user"):
-        return kind, str(values[f"{kind}_id"])
-    if kind != "acl":
-        return None
-    owner = values.get("user_id") or values.get("group_id")
-    return kind, f"{values['path']}?{owner}?{values['role_id']}"
-
-
-async def _read_ids(client: proxmox.Client) -> set[tuple[str, str]]:
-    rows: tuple[list[Mapping[str, Any]], ...] = await asyncio.gather(
-        client.get("/access/roles"), client.get("/access/users"), client.get("/access/acl")
-    )
-    roles, users, entries = rows
-    return {
-        *(("role", str(row["roleid"])) for row in roles),
-        *(("user", str(row["userid"])) for row in users),
-        *(("acl", f"{row['path']}?{row['ugid']}?{row['roleid']}") for row in entries),
-    }

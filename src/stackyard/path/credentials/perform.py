@@ -34,7 +34,7 @@ from stackyard.path.credentials.record import (
 from stackyard.path.credentials.rows import CredentialKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from stackyard.clients.proxmox.access_calls import AccessCall, AccessEntry, TokenSettings
     from stackyard.path.credentials.rows import CredentialPlan, CredentialStep
@@ -113,13 +113,15 @@ class CredentialWorker:
         Raises:
             ProxmoxError: A call failed; the next run continues from there.
         """
+        await self.drop_roles(one for one in plan.forgotten if not isinstance(one, str))
         for step in plan.steps:
             if step.removes or step.kind is CredentialKind.PASSWORD:
                 continue
             with events.step(self.emit, "credentials", f"Setting {_describe(step)}"):
                 await (self.give_role(step.entry) if step.entry else self._set_token(step))
         for one in plan.forgotten:
-            await self._forget(one)
+            if isinstance(one, str):
+                await self._forget(one)
 
     async def set_password(self, user: str, password: str, fingerprint: str, login: LoginSession) -> None:
         """Set a password as the user who logged in.
@@ -156,16 +158,8 @@ class CredentialWorker:
             ProxmoxError: A call failed.
             StackyardError: The secrets cannot be written; the next run makes the token again.
         """
-        record = await asyncio.to_thread(read_record, self.targets, self.target)
-        before = (record.own if self.is_own else record.tokens).get(token.id)
-        entries = () if before is None else before.entries
-        if replaces:
-            has = (await read_present(self.client)).entries
-            entries = tuple(sorted({*entries, *(one for one in has if one.owner == token.id)}))
-        await self._note_token(token.id, TokenRecord(store=store, is_complete=False, entries=entries))
-        if replaces:
-            with contextlib.suppress(proxmox.MissingError):
-                await self._perform(make_token_removal_call(token.id))
+        before = await self._read_token(token.id)
+        await self._remove_replaced(token.id, store, before, replaces=replaces)
         try:
             answer = await self._perform(make_token_call(token))
         except (proxmox.RefusedError, proxmox.ProxmoxUnreachableError) as err:
@@ -178,6 +172,27 @@ class CredentialWorker:
         await self.complete_token(token.id, store)
         return made
 
+    async def _read_token(self, token_id: str) -> TokenRecord | None:
+        record = await asyncio.to_thread(read_record, self.targets, self.target)
+        return (record.own if self.is_own else record.tokens).get(token_id)
+
+    async def _remove_replaced(
+        self, token_id: str, store: str, before: TokenRecord | None, *, replaces: bool
+    ) -> None:
+        """Write down which roles a token has, and remove it; what a killed run has written down counts."""
+        entries = set(() if before is None or (replaces and not before.is_removed) else before.entries)
+        if replaces:
+            entries |= {one for one in (await read_present(self.client)).entries if one.owner == token_id}
+        is_removed = not replaces or (before is not None and before.is_removed)
+        known = TokenRecord(
+            store=store, is_complete=False, entries=tuple(sorted(entries)), is_removed=is_removed
+        )
+        await self._note_token(token_id, known)
+        if replaces:
+            with contextlib.suppress(proxmox.MissingError):
+                await self._perform(make_token_removal_call(token_id))
+            await self._note_token(token_id, dataclasses.replace(known, is_removed=True))
+
     async def _set_token(self, step: CredentialStep) -> None:
         token = step.token
         if token is None:
@@ -187,8 +202,7 @@ class CredentialWorker:
             return
         if step.change.action is Action.UPDATE:
             await self._perform(make_token_change_call(token, f"change the token {token.id}"))
-        record = await asyncio.to_thread(read_record, self.targets, self.target)
-        known = record.tokens.get(token.id)
+        known = await self._read_token(token.id)
         if known is not None and known.store != step.store:
             await asyncio.to_thread(self._move, token.id, known.store, step.store)
         await self.complete_token(token.id, step.store)
@@ -196,14 +210,35 @@ class CredentialWorker:
     async def complete_token(self, token_id: str, store: str) -> None:
         """Write down that the secret of a token is kept; it gets the roles again that it had before.
 
+        Each of them is given once: what is taken away after that stays away. A role that no longer exists
+        cannot be given.
+
         Raises:
             ProxmoxError: A role was refused.
         """
-        record = await asyncio.to_thread(read_record, self.targets, self.target)
-        known = (record.own if self.is_own else record.tokens).get(token_id)
-        for entry in () if known is None else known.entries:
-            await self._perform(make_entry_call(entry))
+        known = await self._read_token(token_id)
+        left = () if known is None else known.entries
+        roles = {str(row["roleid"]) for row in await self.client.get("/access/roles")} if left else set()
+        while known is not None and left:
+            entry, *rest = left
+            if entry.role in roles:
+                await self._perform(make_entry_call(entry))
+            left = tuple(rest)
+            await self._note_token(token_id, dataclasses.replace(known, entries=left))
         await self._note_token(token_id, TokenRecord(store=store))
+
+    async def drop_roles(self, entries: Iterable[AccessEntry]) -> None:
+        """Forget roles that a token had and its file no longer gives: they are not given again."""
+        gone = frozenset(entries)
+
+        def drop(known: CredentialRecord) -> CredentialRecord:
+            tokens = {
+                name: dataclasses.replace(one, entries=tuple(e for e in one.entries if e not in gone))
+                for name, one in known.tokens.items()
+            }
+            return dataclasses.replace(known, tokens=tokens, grants=known.grants - gone)
+
+        await self._note(drop)
 
     def _move(self, token_id: str, old: str, new: str) -> None:
         text = self.store.read().get(old, "")
@@ -238,12 +273,9 @@ class CredentialWorker:
     async def _take_role(self, entry: AccessEntry) -> None:
         with contextlib.suppress(proxmox.MissingError):
             await self._perform(make_entry_call(entry, removes=True))
-        await self._forget(entry)
+        await self.drop_roles((entry,))
 
-    async def _forget(self, one: str | AccessEntry) -> None:
-        if not isinstance(one, str):
-            await self._note(lambda known: dataclasses.replace(known, grants=known.grants - {one}))
-            return
+    async def _forget(self, one: str) -> None:
         record = await asyncio.to_thread(read_record, self.targets, self.target)
         if one in record.tokens:
             await self._forget_token(one, record.tokens[one].store)

@@ -46,6 +46,7 @@ class Situation:
         permits: What the user has named.
         changed_passwords: The users whose passwords are others than those that they were given.
         has_login: Whether somebody logged in, who sets passwords.
+        staying: The tokens that stay although all is to go, because the site uses them.
     """
 
     wanted: Credentials
@@ -58,6 +59,7 @@ class Situation:
     permits: frozenset[Permit] = frozenset()
     changed_passwords: frozenset[str] = frozenset()
     has_login: bool = False
+    staying: frozenset[str] = frozenset()
 
 
 def settings_of(token: ApiToken) -> TokenSettings:
@@ -209,12 +211,13 @@ def _plan_passwords(situation: Situation, found: list[Finding]) -> Iterator[Cred
 
 def _plan_removals(situation: Situation, found: list[Finding]) -> Iterator[CredentialStep]:
     """Return what this target has made and its file no longer has; what others have made is not touched."""
-    wanted = {token.id for token in situation.wanted.tokens}
+    wanted = {token.id for token in situation.wanted.tokens} | situation.staying
     grants = {(one.token, one.path, one.role) for one in situation.wanted.grants}
     going = {name for name in situation.record.tokens if name not in wanted} & {*situation.present.tokens}
     for entry in sorted(situation.record.grants & situation.present.entries):
         # The roles of a token go with it.
-        if (entry.owner, entry.path, entry.role) not in grants and entry.owner not in going:
+        is_wanted = (entry.owner, entry.path, entry.role) in grants or entry.owner in situation.staying
+        if not is_wanted and entry.owner not in going:
             change = make_row(CredentialKind.GRANT, name_grant(entry), Action.DELETE, before={})
             yield CredentialStep(kind=CredentialKind.GRANT, change=change, entry=entry)
     for token_id in sorted(going):
@@ -246,6 +249,7 @@ def _find_forgotten(situation: Situation, touched: set[str]) -> Iterator[str | A
         if name not in wanted and name not in situation.present.tokens
     )
     users = {password.user for password in situation.wanted.passwords}
+    users |= {token.partition("!")[0] for token in situation.staying}
     yield from (user for user in situation.record.passwords if user not in users)
     grants = {(one.token, one.path, one.role) for one in situation.wanted.grants}
     for entry in situation.record.grants - situation.present.entries:

@@ -38,11 +38,13 @@ class TokenRecord:
         store: What the secrets keep it as.
         is_complete: Whether its secret was stored; a token that is not complete is made again.
         entries: The roles that it had before it was replaced, and gets again.
+        is_removed: Whether the one that had these roles is removed; until then, the cluster says them.
     """
 
     store: str
     is_complete: bool = True
     entries: tuple[AccessEntry, ...] = ()
+    is_removed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +150,23 @@ def fits_fingerprint(known: str, user: str, password: str, keys: Iterable[PlanKe
 
 
 def _describe_token(token: TokenRecord) -> dict[str, Any]:
-    entries = [_list(entry) for entry in sorted(token.entries)]
-    return {"store": token.store, "is_complete": token.is_complete, "entries": entries}
+    return {
+        "store": token.store,
+        "is_complete": token.is_complete,
+        "entries": [_list(entry) for entry in sorted(token.entries)],
+        "is_removed": token.is_removed,
+    }
 
 
 def _read_token(said: Mapping[str, Any]) -> TokenRecord:
     entries = tuple(_entries(said["entries"]))
-    return TokenRecord(store=said["store"], is_complete=said["is_complete"], entries=entries)
+    return TokenRecord(
+        store=said["store"],
+        is_complete=said["is_complete"],
+        entries=entries,
+        # Older records do not say it.
+        is_removed=said.get("is_removed", bool(entries)),
+    )
 
 
 def _list(entry: AccessEntry) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.engine.changes import Action, Change
@@ -18,6 +18,7 @@ __all__ = [
     "CredentialKind",
     "CredentialPlan",
     "CredentialStep",
+    "KeptAccess",
     "address_of_credential",
     "describe_token",
     "make_row",
@@ -65,6 +66,21 @@ class CredentialStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAccess:
+    """What a destroy leaves, because the site uses it.
+
+    Attributes:
+        tokens: The tokens that are used.
+        addresses: What they need of the state, which forgets it.
+        objects: The kind and the id of each object that they need, also of those that left the state before.
+    """
+
+    tokens: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()
+    objects: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialPlan:
     """What is done beside the engine.
 
@@ -72,11 +88,13 @@ class CredentialPlan:
         steps: What to do, in this order.
         findings: What is in the way, or worth knowing.
         forgotten: Tokens, users and roles of the record that neither the file nor the cluster has.
+        kept: What stays although all is to go, because the site uses it.
     """
 
     steps: tuple[CredentialStep, ...] = ()
     findings: tuple[Finding, ...] = ()
     forgotten: frozenset[str | AccessEntry] = frozenset()
+    kept: KeptAccess = field(default_factory=KeptAccess)
 
     @property
     def is_nothing(self) -> bool:

@@ -55,7 +55,9 @@ def _parse_recipient(recipient: str) -> Any:
         return pyrage.x25519.Recipient.from_str(recipient)
     except pyrage.RecipientError as err:
         kind = "a post-quantum key" if recipient.startswith("age1pq1") else "not the public key of age or SSH"
-        raise RecipientError(f"`{recipient}` is {kind}, and nothing can be encrypted for it here.") from err
+        # Whoever gives the wrong half of a pair must not find it in a log.
+        shown = f"`{recipient}`" if recipient.startswith(("age1", "ssh-")) else "A recipient"
+        raise RecipientError(f"{shown} is {kind}, and nothing can be encrypted for it here.") from err
 
 
 def wrap(key: bytes, recipients: Iterable[str]) -> tuple[AgeKey, ...]:

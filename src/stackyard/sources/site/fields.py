@@ -10,7 +10,7 @@ from stackyard.sources.site.schema_names import ENTITIES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["render"]
+__all__ = ["describe_kind", "render"]
 
 _OWN_PAGES = {
     "hypervisor": "hypervisors.md#files-of-a-cluster",
@@ -61,7 +61,7 @@ def _table(part: dict[str, Any], schema: dict[str, Any]) -> str:
 
 
 def _describe(value: dict[str, Any], schema: dict[str, Any]) -> str:
-    text = _kind(value, schema)
+    text = describe_kind(value, schema)
     default = value.get("default")
     if default is not None and not isinstance(default, dict | list):
         shown = str(default).lower() if isinstance(default, bool) else default
@@ -69,14 +69,15 @@ def _describe(value: dict[str, Any], schema: dict[str, Any]) -> str:
     return text.replace("|", "\\|")
 
 
-def _kind(value: dict[str, Any], schema: dict[str, Any]) -> str:
+def describe_kind(value: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Return what a value may be, in words, from its part of a JSON Schema."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         target = schema["$defs"][name]
-        return f"`{name}`" if "properties" in target else _kind(target, schema)
+        return f"`{name}`" if "properties" in target else describe_kind(target, schema)
     for key in ("anyOf", "oneOf"):
         if key in value:
-            kinds = [_kind(part, schema) for part in value[key] if part.get("type") != "null"]
+            kinds = [describe_kind(part, schema) for part in value[key] if part.get("type") != "null"]
             return " or ".join(dict.fromkeys(kinds))
     if "enum" in value:
         return ", ".join(f"`{word}`" for word in value["enum"])
@@ -88,10 +89,10 @@ def _kind(value: dict[str, Any], schema: dict[str, Any]) -> str:
 def _plain(value: dict[str, Any], schema: dict[str, Any]) -> str:
     kind = value.get("type")
     if kind == "array":
-        return f"list of {_kind(value.get('items') or {}, schema)}"
+        return f"list of {describe_kind(value.get('items') or {}, schema)}"
     if kind == "object":
         more = value.get("additionalProperties")
-        return f"mapping of names to {_kind(more, schema)}" if isinstance(more, dict) else "mapping"
+        return f"mapping of names to {describe_kind(more, schema)}" if isinstance(more, dict) else "mapping"
     words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
     text = words.get(str(kind), "anything")
     low, high = value.get("minimum"), value.get("maximum")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics, Kind
@@ -10,14 +11,14 @@ from stackyard.base.suggestions import did_you_mean
 from stackyard.sources.site.unions import WRONG_TYPES, by_problem, real_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
     from stackyard.sources.site.document import Key, LocatedValues
 
-__all__ = ["add_findings"]
+__all__ = ["SITE_KINDS", "ShapeKinds", "add_findings"]
 
 UNKNOWN_KEY = Kind(
     code="E-SITE-KEY",
@@ -35,6 +36,26 @@ WRONG_VALUE = Kind(
     remedy="Correct the value; `stackyard site schema` shows what it may be.",
 )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeKinds:
+    """The kinds of findings about the shape of a sort of file.
+
+    Attributes:
+        unknown: A key is not known.
+        missing: A key is missing.
+        wrong: A value does not fit.
+        forms: The kinds of errors that a form of text has of its own, by the types of those errors.
+    """
+
+    unknown: Kind
+    missing: Kind
+    wrong: Kind
+    forms: Mapping[str, Kind] = field(default_factory=dict)
+
+
+SITE_KINDS = ShapeKinds(unknown=UNKNOWN_KEY, missing=MISSING_KEY, wrong=WRONG_VALUE)
+
 _LONGEST_VALUE = 60
 
 
@@ -45,6 +66,7 @@ def add_findings(
     *,
     model: type[BaseModel],
     is_secret: bool = False,
+    kinds: ShapeKinds = SITE_KINDS,
 ) -> None:
     """Add a finding for everything that a validation found.
 
@@ -54,9 +76,10 @@ def add_findings(
         found: Takes the findings.
         model: What the file was validated as.
         is_secret: Whether values must not be quoted.
+        kinds: What findings about such a file are called.
     """
     for group in by_problem(error.errors(include_url=False, include_context=True), places.data):
-        _add(group, places, found, model=model, is_secret=is_secret)
+        _add(group, places, found, model=model, is_secret=is_secret, kinds=kinds)
 
 
 def _add(
@@ -66,6 +89,7 @@ def _add(
     *,
     model: type[BaseModel],
     is_secret: bool,
+    kinds: ShapeKinds,
 ) -> None:
     # A branch that the value has the type of says more than one that wants another type.
     told = next((error for error in group if error["type"] not in WRONG_TYPES), group[0])
@@ -73,13 +97,16 @@ def _add(
     key = str(told["loc"][-1]) if told["loc"] else ""
     if told["type"] == "extra_forbidden":
         hint = did_you_mean(key, _list_known_keys(model, path[:-1]) - {key})
-        found.add(UNKNOWN_KEY, f"`{_format_path(path)}` is not known here.{hint}", places.key_place(path))
+        detail = f"`{_format_path(path)}` is not known here.{hint}"
+        found.add(kinds.unknown, detail, places.key_place(path))
     elif told["type"] == "missing":
         missing = " or ".join(f"`{_format_path([*path, str(error['loc'][-1])])}`" for error in group)
-        found.add(MISSING_KEY, f"{missing} is missing.", places.place(path))
+        found.add(kinds.missing, f"{missing} is missing.", places.place(path))
+    elif told["type"] in kinds.forms:
+        found.add(kinds.forms[told["type"]], f"`{_format_path(path)}`: {told['msg']}", places.place(path))
     else:
         where = places.place([*path, "type"]) if told["type"].startswith("union_tag") else places.place(path)
-        found.add(WRONG_VALUE, _value_detail(group, told, path, is_secret=is_secret), where)
+        found.add(kinds.wrong, _value_detail(group, told, path, is_secret=is_secret), where)
 
 
 def _value_detail(

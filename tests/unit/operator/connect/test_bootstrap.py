@@ -205,3 +205,45 @@ async def test_a_token_that_was_refused_is_not_ours_when_somebody_else_makes_it(
     with pytest.raises(StackyardError):
         await cluster.bootstrap(TERRAFORM)
     assert cluster.record().tokens == {}
+
+
+PROVIDER = "terraform@pve!provider"
+
+
+async def test_a_stopped_replacement_gives_no_role_again_that_was_taken_away_meanwhile(
+    cluster: Cluster,
+) -> None:
+    more = {"path": "/vms", "token_id": PROVIDER, "role_id": "PVEAuditor"}
+    await cluster.bootstrap({**TERRAFORM, "acl": [*TERRAFORM["acl"], more]})
+    api = proxmoxer_client(cluster.running)
+    api.access.roles.post(roleid="Spare", privs="VM.Audit")
+    for path, role in (("/pool", "PVEPoolUser"), ("/storage", "PVEDatastoreUser"), ("/nodes", "Spare")):
+        api.access.acl.put(path=path, tokens=PROVIDER, roles=role)
+
+    # Stopped before the old token is removed: somebody takes a role from it.
+    cluster.running.add_fault(
+        "answer", method="DELETE", path="/access/users/*", status=500, reason="no", times=1
+    )
+    with pytest.raises(StackyardError):
+        await cluster.bootstrap(TERRAFORM, PROVIDER)
+    api.access.acl.put(path="/pool", tokens=PROVIDER, roles="PVEPoolUser", delete=1)
+    # Stopped after it is made again: a role is deleted, and the file no longer gives another.
+    cluster.keeper.dies = "before"
+    with pytest.raises(StoppedError):
+        await cluster.bootstrap(TERRAFORM, PROVIDER)
+    api.access.roles("Spare").delete()
+    # Stopped between two roles: the first is given, and somebody takes it away.
+    cluster.running.add_fault("answer", method="PUT", path="/access/acl", status=500, reason="no", nth=2)
+    with pytest.raises(StackyardError):
+        await cluster.bootstrap(TERRAFORM)
+    _, granted = cluster.access()
+    assert ("/", PROVIDER, "Terraform") in granted
+    api.access.acl.put(path="/", tokens=PROVIDER, roles="Terraform", delete=1)
+    no_own = {
+        **TERRAFORM,
+        "acl": TERRAFORM["acl"][:1],
+        "tokens": {PROVIDER: {"store": "home", "privileges_separation": False}},
+    }
+    await cluster.bootstrap(no_own)
+    _, granted = cluster.access()
+    assert granted == {("/", "terraform@pve", "Terraform"), ("/storage", PROVIDER, "PVEDatastoreUser")}

@@ -16,6 +16,7 @@ from stackyard.engine.changes import Action
 from stackyard.guard import Permit
 from stackyard.path.credentials.cluster import CredentialsHiddenError, PresentCredentials, require_shown
 from stackyard.path.credentials.findings import RENEW_TOKEN
+from stackyard.path.credentials.kept_access import explain_kept, find_kept_access
 from stackyard.path.credentials.plan import Situation, plan_credentials
 from stackyard.path.credentials.record import (
     CredentialRecord,
@@ -24,6 +25,7 @@ from stackyard.path.credentials.record import (
     make_fingerprint,
 )
 from stackyard.path.planfile import PlanKey
+from stackyard.state.inside import Instance
 
 CI = "anna@pve!ci"
 WANTED = ApiToken(id=CI, comment="CI", store="ci")
@@ -61,10 +63,15 @@ def seen(situation: Situation) -> tuple[list[tuple[str, Action]], list[str]]:
     return rows, [one.kind.code for one in made.findings]
 
 
+GOING = replace(SETTLED, wanted=Credentials())
+
+
 @pytest.mark.parametrize(
     ("situation", "rows", "codes"),
     [
         pytest.param(SETTLED, [], [], id="settled"),
+        pytest.param(GOING, [("token", Action.DELETE)], ["E-GUARD-DESTROYS-TOKEN"], id="all goes"),
+        pytest.param(replace(GOING, staying=frozenset({CI})), [], [], id="all but the token in use goes"),
         pytest.param(
             replace(SETTLED, present=NO_TOKEN, record=CredentialRecord(), wanted=ONLY_TOKEN),
             [("token", Action.CREATE)],
@@ -226,3 +233,36 @@ def test_a_fingerprint_tells_another_password_and_survives_a_rotation_of_the_sit
     assert not fits_fingerprint(known, "anna@pve", "other", (new, old))
     assert not fits_fingerprint(known, "bert@pve", "sesame", (new, old))
     assert known != make_fingerprint("anna@pve", "sesame", new)
+
+
+async def test_what_the_tokens_of_a_site_need_is_kept_and_named() -> None:
+    async with lab.start(nodes=("pve1",)) as running, lab_api(running) as client:
+        await client.post("/access/groups", {"groupid": "ops"})
+        await client.post("/access/groups", {"groupid": "family"})
+        await client.post("/access/users", {"userid": "anna@pve", "groups": "ops"})
+        await client.put("/access/acl", {"path": "/", "groups": "ops", "roles": "PVEAdmin"})
+        await client.put("/access/acl", {"path": "/vms", "groups": "family", "roles": "PVEAuditor"})
+        rows = {
+            "user": {"user_id": "anna@pve"},
+            "group": {"group_id": "ops"},
+            "family": {"group_id": "family"},
+            "admin": {"path": "/", "group_id": "ops", "role_id": "PVEAdmin"},
+            "auditor": {"path": "/vms", "group_id": "family", "role_id": "PVEAuditor"},
+            "role": {"role_id": "PVEAdmin"},
+        }
+        types = {"family": "group", "admin": "acl", "auditor": "acl"}
+        instances = {
+            name: Instance(
+                address=name,
+                mode="managed",
+                type=f"proxmox_virtual_environment_{types.get(name, name)}",
+                attributes=values,
+            )
+            for name, values in rows.items()
+        }
+        kept = await find_kept_access(client, frozenset({CI}), instances, frozenset({("role", "Gone")}))
+    assert kept.addresses == {"user", "group", "admin", "role"}
+    (said,) = explain_kept(kept, {CI})
+    commands = "pveum user delete anna@pve\n  pveum group delete ops\n  pveum role delete PVEAdmin"
+    assert commands in said.detail
+    assert (("role", "Gone") in kept.objects, "1 ACL entry" in said.detail) == (False, True)

@@ -29,7 +29,7 @@ def test_every_kind_of_a_file_has_a_list() -> None:
     for section, kind in SECTIONS:
         listing = listing_of(kind, "pve1")
         assert bool(listing.path) or section.layout is Layout.ONE
-        assert bool(listing.identity) == (section.layout is Layout.LIST)
+        assert bool(section.identity) == (section.layout is Layout.LIST)
 
 
 @pytest.mark.parametrize(

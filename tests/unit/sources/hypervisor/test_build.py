@@ -65,7 +65,7 @@ def test_a_plan_names_an_object_in_words(kind: str, values: dict[str, Any], word
 def test_a_secret_in_a_mapping_is_a_variable_and_never_in_the_code() -> None:
     plugin = {"api": "cf", "data": {"CF_Token": {"secret": "passwords.cf"}, "CF_Zone": "abc"}}
     desired = build_desired(cluster_model().model_validate({"acme": {"plugins": {"cf": plugin}}}))
-    resource = object_resources(desired.objects)["proxmox_acme_dns_plugin"]["cf"]
+    resource = object_resources(desired)["proxmox_acme_dns_plugin"]["cf"]
     assert resource["data"]["CF_Zone"] == "abc"
     assert resource["data"]["CF_Token"].startswith("${var.")
     assert [one.secret.secret for one in render(desired).variables] == ["passwords.cf"]

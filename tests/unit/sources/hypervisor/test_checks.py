@@ -51,6 +51,8 @@ firewall:
     - {type: in, action: drop, dest: gw}
     - {security_group: wbe}
     - {action: ACCEPT}
+    - {type: out, action: ALLOW, proto: tpc, dport: 80-90, dest: '10.0.0.1-10.0.0.9,gw'}
+    - {type: forward, action: ACCEPT, macro: SSHH, source: +sdn/v1-all}
 """
 IN_CLUSTER = {
     "4:10": "'nas' and 'again' are both nfs 192.0.2.9:/tank",
@@ -87,7 +89,13 @@ IN_CLUSTER = {
     "39:7": "The rule of line 38 takes all traffic that this one is for: in DROP everything",
     "40:7": "The rule of line 38 takes all traffic",
     "41:24": "no security group 'wbe' in hypervisors/. Did you mean `web`?",
+    "40:26": "there is no action `drop`; it may be `DROP`",
     "42:7": "The rule has no `type`",
+    "43:27": "there is no action `ALLOW`",
+    "43:41": "there is no protocol `tpc`; it may be `tcp`",
+    "43:53": "a range has a colon",
+    "43:66": "a range cannot be in a list of addresses",
+    "44:46": "there is no macro `SSHH`; it may be `SSH`",
 }
 HOST = """\
 node: pve1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
     from stackyard.sources.hypervisor.sections import Section
 
-__all__ = ["Words", "list_private", "list_secrets", "to_entry", "to_short"]
+__all__ = ["Words", "list_private", "list_secrets", "list_unknown", "to_entry", "to_short"]
 
 _OTHER = re.compile(r"[^A-Za-z0-9]+")
 
@@ -126,6 +126,12 @@ def list_secrets(words: Words, name: str, state: Object) -> dict[str, str]:
 def list_private(words: Words, state: Object) -> list[str]:
     """Return the attributes that are shown and may hold secrets, which a file cannot have in clear."""
     return [one for one in sorted(words.listing.private) if state.get(one)]
+
+
+def list_unknown(words: Words, entry: Mapping[str, Any]) -> list[str]:
+    """Return the attributes that an entry has to have and nobody can tell."""
+    facts = list_attributes(words.section, words.kind)
+    return sorted(name for name, fact in facts.items() if fact.get("required") and name not in entry)
 
 
 def to_short(section: Section, entry: dict[str, Any]) -> Any:

@@ -122,10 +122,7 @@ class HypervisorWriter:
         )
 
     def _by_identity(self, model: Value) -> dict[Identity, Entry]:
-        return {
-            identity_of(entry.section, entry.kind, self.node, entry.name, entry.values): entry
-            for entry in list_entries(model)
-        }
+        return {identity_of(entry.section, entry.name, entry.values): entry for entry in list_entries(model)}
 
     def _text(self, new: Sequence[FoundObject]) -> EnvText:
         path = self.resolver.site.root / "hypervisors" / f"{self.name}.yaml"

@@ -24,7 +24,6 @@ class Listing:
         rows: Returns the rows in an answer that is no list of them.
         below: The list whose rows have one such list each, and whose properties the path names.
         unless: The kind that an object is of instead, where it is listed as one too.
-        identity: The attributes that name an entry of a list.
         read_with: Attributes that are only read where they are set already.
         usual: Values that need not be written, beside the defaults of the provider.
         unset: The entry of settings that nobody has made.
@@ -39,7 +38,6 @@ class Listing:
     rows: Callable[[Any], Iterable[Row]] = lambda answer: answer
     below: str = ""
     unless: str = ""
-    identity: tuple[str, ...] = ()
     read_with: Mapping[str, Any] = field(default_factory=dict)
     usual: Mapping[str, Any] = field(default_factory=dict)
     unset: Mapping[str, Any] = field(default_factory=dict)
@@ -127,7 +125,6 @@ LISTS: Mapping[str, Listing] = {
         "{path}?{ugid}?{roleid}",
         # The rights of a token are made with it.
         is_builtin=lambda row: row.get("type") == "token",
-        identity=("path", "group_id", "token_id", "user_id", "role_id"),
     ),
     "hardware_mapping_pci": _list("/cluster/mapping/pci", "id"),
     "hardware_mapping_usb": _list("/cluster/mapping/usb", "id"),
@@ -153,7 +150,6 @@ LISTS: Mapping[str, Listing] = {
         "subnet",
         "{vnet}/{subnet}",
         below="/cluster/sdn/vnets",
-        identity=("vnet", "cidr"),
     ),
     "firewall_alias": _list("/cluster/firewall/aliases", "name", "cluster/{name}"),
     "firewall_ipset": _list("/cluster/firewall/ipset", "name", "cluster/{name}"),
@@ -167,12 +163,8 @@ LISTS: Mapping[str, Listing] = {
     "hosts": Listing(given="{node}"),
     "time": Listing(given="{node}"),
     "node_config": Listing(given="{node}"),
-    "apt_repository": _list(
-        _REPOSITORIES, "path", "{node},{path},{index}", rows=_repositories, identity=("file_path", "index")
-    ),
-    "apt_standard_repository": _list(
-        _REPOSITORIES, "handle", "{node},{handle}", rows=_standard_repositories, identity=("handle",)
-    ),
+    "apt_repository": _list(_REPOSITORIES, "path", "{node},{path},{index}", rows=_repositories),
+    "apt_standard_repository": _list(_REPOSITORIES, "handle", "{node},{handle}", rows=_standard_repositories),
     "node_disk_zfs": _list("/nodes/{node}/disks/zfs", "name", "{node}/{name}"),
     "certificate": _list(
         "/nodes/{node}/certificates/info", "filename", "{node}", rows=_certificates, unless="acme_certificate"

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
-from stackyard.path.importing.hypervisor.entries import Words, list_private, list_secrets, to_entry
+from stackyard.path.importing.hypervisor.entries import (
+    Words,
+    list_private,
+    list_secrets,
+    list_unknown,
+    to_entry,
+)
 from stackyard.path.importing.hypervisor.lists import listing_of
 from stackyard.provider import registry
 from stackyard.provider.operations import Operations
@@ -101,12 +107,10 @@ def label_of(section: Section, name: str) -> str:
     return section.name if section.layout is Layout.ONE else f"{section.name}.{name}"
 
 
-def identity_of(
-    section: Section, kind: str, node: str | None, name: str, entry: Mapping[str, Any]
-) -> Identity:
+def identity_of(section: Section, name: str, entry: Mapping[str, Any]) -> Identity:
     """Return what tells an entry from others of a file, whatever else it says."""
     if section.layout is Layout.LIST:
-        parts = (entry.get(one) for one in listing_of(kind, node).identity)
+        parts = (entry.get(one) for one in section.identity)
         return (section.name, *("" if part is None else str(part) for part in parts))
     return (section.name,) if section.layout is Layout.ONE else (section.name, name)
 
@@ -238,6 +242,9 @@ class _Reader:
         entry |= {name: {"secret": secret} for name, secret in secrets.items()}
         if one.section.layout is Layout.ONE and entry == one.listing.unset:
             return None
+        if unknown := list_unknown(words, entry):
+            reason = f"Proxmox does not show {_join(unknown)}, which a file has to say."
+            return LeftOut(label=label, reason=reason)
         return FoundObject(
             section=one.section,
             kind=one.kind,
@@ -246,7 +253,7 @@ class _Reader:
             id=str(state.get("id") or one.import_id),
             node=str(state.get("node_name") or ""),
             entry=entry,
-            identity=identity_of(one.section, one.kind, self.node, one.name, entry),
+            identity=identity_of(one.section, one.name, entry),
         )
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind, Severity
-from stackyard.sources.hypervisor.checks.addresses import BAD_ADDRESS, is_network
+from stackyard.desired.firewall_words import (
+    check_action,
+    check_addresses,
+    check_macro,
+    check_ports,
+    check_protocol,
+    check_set_entry,
+    name_in,
+)
+from stackyard.sources.hypervisor.checks.addresses import BAD_ADDRESS
 from stackyard.sources.hypervisor.checks.references import check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.sources.hypervisor.build import Entry
@@ -20,8 +28,9 @@ __all__ = ["check_firewall"]
 
 BAD_RULE = Kind(
     code="E-HYPERVISOR-RULE",
-    summary="A firewall rule is not complete",
-    remedy="Write `type` and `action`, or `security_group` alone; ports need a `proto` or a `macro`.",
+    summary="A firewall rule is not complete, or Proxmox does not know what it says",
+    remedy="Write `type` and `action`, or `security_group` alone; ports need a `proto` or a `macro`. Use the "
+    "actions, macros and protocols of Proxmox.",
 )
 NEVER_MATCHES = Kind(
     code="E-HYPERVISOR-RULE-ORDER",
@@ -36,8 +45,15 @@ REPEATED = Kind(
 )
 
 _CONDITIONS = ("iface", "source", "dest", "proto", "macro", "sport", "dport")
-_ALIAS = re.compile(r"(?:(?:dc|guest)/)?(?P<name>[A-Za-z][A-Za-z0-9_-]+)")
-_IPSET = re.compile(r"\+(?:(?:dc|guest)/)?(?P<name>[A-Za-z][A-Za-z0-9_-]+)")
+_WORDS: Mapping[str, Callable[[str], str]] = {
+    "action": check_action,
+    "macro": check_macro,
+    "proto": check_protocol,
+    "sport": check_ports,
+    "dport": check_ports,
+    "source": check_addresses,
+    "dest": check_addresses,
+}
 _TYPES = ("in", "out", "forward")
 
 
@@ -50,8 +66,10 @@ def check_firewall(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
                 _check_rule(files, file, entry, index, found)
                 _check_order(file, entry, index, found)
         for entry in file.section("firewall.ipsets"):
-            for index, one in enumerate(entry.values.get("entries") or ()):
-                _check_target(files, file, entry, ("entries", index, "name"), one["name"], found)
+            for index in range(len(entry.values.get("entries") or ())):
+                keys = ("entries", index, "name")
+                _check_word(file, entry, keys, check_set_entry, found)
+                _check_reference(files, file, entry, keys, found)
 
 
 def _check_rule(
@@ -75,32 +93,48 @@ def _check_rule(
     ports = [key for key in ("sport", "dport") if rule.get(key) is not None]
     if ports and rule.get("proto") is None and rule.get("macro") is None and group is None:
         found.add(BAD_RULE, f"The rule has `{ports[0]}` and no `proto`.", where)
+    for key, check in _WORDS.items():
+        if rule.get(key) is not None:
+            _check_word(file, entry, ("rules", index, key), check, found)
     for key in ("source", "dest"):
-        for word in (rule.get(key) or "").split(","):
-            if word.strip():
-                _check_target(files, file, entry, ("rules", index, key), word.strip(), found)
+        _check_reference(files, file, entry, ("rules", index, key), found)
 
 
-def _check_target(
+def _check_word(
+    file: HypervisorFile,
+    entry: Entry,
+    keys: tuple[Key, ...],
+    check: Callable[[str], str],
+    found: Diagnostics,
+) -> None:
+    """Check what Proxmox reads of a rule or a set, with the words that guests use, too."""
+    *_, name = keys
+    try:
+        check(str(_value_at(entry, keys)))
+    except ValueError as err:
+        kind = BAD_ADDRESS if name in ("source", "dest", "name") else BAD_RULE
+        found.add(kind, f"`{name}`: {err}.", file.place(entry, *keys))
+
+
+def _check_reference(
     files: Sequence[HypervisorFile],
     file: HypervisorFile,
     entry: Entry,
     keys: tuple[Key, ...],
-    word: str,
     found: Diagnostics,
 ) -> None:
-    """Check an address, a network, a range, an alias or an ipset."""
-    first, dash, last = word.partition("-")
-    if is_network(word) or (dash and is_network(first) and is_network(last)):
-        return
-    alias, ipset = _ALIAS.fullmatch(word), _IPSET.fullmatch(word)
-    if alias is not None:
-        check_name(files, "firewall.aliases", alias["name"], "alias").add(file, entry, keys, found)
-    elif ipset is not None:
-        check_name(files, "firewall.ipsets", ipset["name"], "ipset").add(file, entry, keys, found)
-    else:
-        detail = f"'{word}' is no address, network, range, alias or +ipset."
-        found.add(BAD_ADDRESS, detail, file.place(entry, *keys))
+    """Check the alias or ipset that an address stands for."""
+    named = name_in(str(_value_at(entry, keys) or ""))
+    if named is not None and named.scope != "sdn":
+        section, what = ("firewall.ipsets", "ipset") if named.is_set else ("firewall.aliases", "alias")
+        check_name(files, section, named.name, what).add(file, entry, keys, found)
+
+
+def _value_at(entry: Entry, keys: tuple[Key, ...]) -> Any:
+    value: Any = entry.values
+    for key in keys:
+        value = value.get(key) if isinstance(key, str) else value[key]
+    return value
 
 
 def _check_order(file: HypervisorFile, entry: Entry, index: int, found: Diagnostics) -> None:

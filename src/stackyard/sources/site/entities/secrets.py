@@ -11,6 +11,13 @@ __all__ = ["AuthSecrets", "SecretsFile"]
 ApiToken = Annotated[str, StringConstraints(pattern=r"^[^@!=\s]+@[^@!=\s]+![^@!=\s]+=\S+$")]
 # Lines are kept: a private key has several.
 CodeValue = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", max_length=65536)]
+# A line, or a private key in PEM form, which has several.
+Password = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(?:[^\x00-\x1f\x7f]{1,1024}|-----BEGIN [\n\r\x20-\x7e]+-----\s*)$", max_length=65536
+    ),
+]
 SigningKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")]
 
 
@@ -48,7 +55,7 @@ class SecretsFile(Entity):
     # By the name that `api_token` of a node gives: `user@realm!name=uuid`.
     api_tokens: Annotated[Named[ApiToken], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # `vm_root` is the password of root in guests, as a crypt hash.
-    passwords: Annotated[Named[Line], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
+    passwords: Annotated[Named[Password], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # Public keys, by the name that users of specs refer to.
     ssh_keys: Annotated[Named[KeyLine], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # Opens saved plans and seals private keys in the store; during a rotation several, the newest first.
