@@ -10,10 +10,13 @@ PYTEST := $(BIN)/python -m pytest -n $(shell $(PYTHON) -c 'import os; print(2 * 
 # Tests start hundreds of programs: what they load is compiled once, whatever the session says.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The programs of others that `make judges` installs; tests/support/judges.py has them all.
+JUDGES := opa talosctl sops task kube-apiserver etcd
+
 # What `make quick` compares with.
 BASE ?= HEAD
 
-.PHONY: help setup tools demo test quick check types lint-and-project docs site pictures lock release bench soak clean
+.PHONY: help setup tools demo test quick check types lint-and-project docs site pictures lock release bench soak judges clean
 
 help: ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -47,6 +50,10 @@ quick: setup ## Lint, layers and the tests near a change (against HEAD, or BASE=
 
 soak: tools ## Long fault and load runs, with counts.
 	$(BIN)/python -m pytest -m soak -s tests
+
+judges: tools ## Install the programs of others that judge our work, and run and count their tests.
+	@for tool in $(JUDGES); do $(BIN)/stackyard tools install $$tool || exit 1; done
+	$(PYTEST) -m 'judges and not soak' tests
 
 docs: setup ## Write the generated reference pages.
 	$(BIN)/python -m scripts.generate_docs

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from tests.support import watchdog
+from tests.support import judges, watchdog
 from tests.support.async_tests import pytest_pyfunc_call
 from tests.support.descriptors import few_left_open
 
@@ -80,7 +80,7 @@ hypothesis.settings.load_profile("stackyard")
 
 
 def pytest_configure() -> None:
-    """Start from ordinary signals, and note the developer's OpenTofu and OPA before HOME becomes a test's."""
+    """Start from ordinary signals, and note the developer's programs before HOME becomes a test's."""
     # Under nohup or as a background job some are ignored, and the programs of the tests would inherit that.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -90,8 +90,19 @@ def pytest_configure() -> None:
         chosen = next(map(str, managed.copies("tofu")), None)
     if chosen:
         os.environ.setdefault("STACKYARD_TEST_TOFU", chosen)
-    if opa := shutil.which("opa") or next(map(str, managed.copies("opa")), None):
-        os.environ.setdefault("STACKYARD_TEST_OPA", opa)
+    judges.note_programs()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what a program of others judges, before marks choose the tests."""
+    judges.mark_tests(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Count what the programs of others have judged, where they were asked for."""
+    if judges.MARK in config.getoption("markexpr") and not config.getoption("collectonly"):
+        judges.show_counts(terminalreporter)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

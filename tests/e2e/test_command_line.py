@@ -102,7 +102,7 @@ def test_a_common_option_means_the_same_in_every_place(arguments: str) -> None:
     [
         (("",), "`stackyard` has no command ``."),
         (("tools", ""), "`stackyard tools` has no command ``."),
-        (("tools", "install", ""), "'' is not one of 'tofu', 'opa'"),
+        (("tools", "install", ""), "'' is not one of 'tofu', 'opa', 'talosctl', 'sops', 'task'"),
         (("tools", "install", "tofu", "--version", ""), "'' is not a version of OpenTofu"),
         (("--chdir", "", "--version"), "--chdir needs the name of a folder"),
         (("--chdir",), "'--chdir' requires an argument"),

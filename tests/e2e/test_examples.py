@@ -39,6 +39,7 @@ APPLIED = {
         "3 destroyed",
     ),
     "layers": ("stack:03-legacy/pihole       applied  2 created", "4 destroyed"),
+    "cluster": ("Applied: 8 created", "0 created, 1 changed", "8 destroyed"),
     "ci": ("Applied: 3 created", "3 destroyed"),
 }
 

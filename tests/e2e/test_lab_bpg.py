@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from proxmoxer.tools import Tasks
 from tests.support.engine import engine
+from tests.support.judges import find_judge
 from tests.support.lab import proxmoxer_client
 from tests.support.lab_consistency import Gone, problems_in
 from tests.support.web import served
@@ -180,10 +181,7 @@ class Terraformed:
 
 @pytest.fixture
 def provider() -> Path:
-    named = os.environ.get("STACKYARD_TEST_BPG")
-    if not named:
-        pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
-    return Path(named).absolute()
+    return find_judge("bpg")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from tests.support.opa import opa
 from tests.support.pages import ROOT, Reader
 from tests.support.policy import check, good_repository
@@ -27,6 +28,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     assert "2 modules and 0 stacks: no findings (2 excepted)." in printed[4]
 
 
+@pytest.mark.judges("opa")
 def test_the_rule_of_the_page_refuses_what_it_says(opa: Path, tmp_path: Path) -> None:
     [(name, text)] = re.findall(r"```rego\n# (policy/\S+)\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)
     root = good_repository(tmp_path / "repo", {name: text, "stackyard.yaml": "policy: [policy]\n"})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.engine import real_engine
+from tests.support.judges import find_judge
 from tests.support.path import Yard, make_yard, mirror_of
 
 from stackyard import lab
@@ -225,10 +225,7 @@ def test_networks_of_the_site_are_a_target_of_their_own(yard: Yard) -> None:
 
 @pytest.mark.bpg
 def test_the_real_provider_sees_nothing_to_change_and_the_other_way_round(yard: Yard, tmp_path: Path) -> None:
-    named = os.environ.get("STACKYARD_TEST_BPG")
-    if not named:
-        pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
-    settings = mirror_of(Path(named).absolute(), Path(yard.env["STACKYARD_TOFU"]), tmp_path / "bpg")
+    settings = mirror_of(find_judge("bpg"), Path(yard.env["STACKYARD_TOFU"]), tmp_path / "bpg")
     bpg = yard.with_env(STACKYARD_PROVIDER="bpg", STACKYARD_TOFU_CONFIG=str(settings))
     yard.run("apply", "t", "--no-verify")
     assert bpg.json("plan", "t")["changes"] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.engine import real_engine
+from tests.support.judges import find_judge
 from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard, mirror_of
 from tests.support.site_store import pending
@@ -99,10 +99,7 @@ def test_a_guest_that_the_token_cannot_see_is_unknown_and_never_gone(yard: Yard)
 
 @pytest.mark.bpg
 def test_the_real_provider_forgets_nothing_that_is_hidden_or_moved(yard: Yard, tmp_path: Path) -> None:
-    binary = os.environ.get("STACKYARD_TEST_BPG")
-    if not binary:
-        pytest.skip("STACKYARD_TEST_BPG does not name the binary of bpg/proxmox")
-    config = mirror_of(Path(binary), Path(yard.env["STACKYARD_TOFU"]), tmp_path)
+    config = mirror_of(find_judge("bpg"), Path(yard.env["STACKYARD_TOFU"]), tmp_path)
     bpg = yard.with_env(STACKYARD_PROVIDER="bpg", STACKYARD_TOFU_CONFIG=str(config))
     yard.write_env("t", [vm("a", vmid=500), {**DNS, "vmid": 501, "started": False}])
     yard.run("apply", "t", "--no-verify")

@@ -16,6 +16,7 @@ import yaml
 from tests.support.engine import real_engine
 from tests.support.forking import fork_program
 from tests.support.import_seed import INEXPRESSIBLE, SEED, VM_IDS, with_calls
+from tests.support.judges import find_judge
 from tests.support.path import Yard, lasting_home, make_yard, mirror_of
 from tests.support.path_kills import children_of
 
@@ -293,10 +294,7 @@ def test_whenever_it_is_killed_the_same_import_converges(yard: Yard, moments: st
 
 @pytest.mark.bpg
 def test_the_real_provider_imports_the_same_and_both_agree(yard: Yard, tmp_path: Path) -> None:
-    named = os.environ.get("STACKYARD_TEST_BPG")
-    if not named:
-        pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
-    settings = mirror_of(Path(named).absolute(), Path(yard.env["STACKYARD_TOFU"]), tmp_path / "bpg")
+    settings = mirror_of(find_judge("bpg"), Path(yard.env["STACKYARD_TOFU"]), tmp_path / "bpg")
     bpg = yard.with_env(STACKYARD_PROVIDER="bpg", STACKYARD_TOFU_CONFIG=str(settings))
     assert imported(bpg.json("import", "env:home", "-H", "lab", "--filter", "type=ct,100-109")) == VM_IDS - {
         9000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.engine import real_engine
+from tests.support.judges import find_judge
 from tests.support.path import SMALL_GUEST, Yard, make_yard, mirror_of
 from tests.support.provider import lab_api
 
@@ -54,10 +54,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     engine = real_engine(Flavour.TOFU)
     env = {"STACKYARD_TOFU": str(engine.path), "STACKYARD_PROVIDER": request.param}
     if request.param == "bpg":
-        named = os.environ.get("STACKYARD_TEST_BPG")
-        if not named:
-            pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
-        settings = mirror_of(Path(named).absolute(), engine.path, tmp_path / "bpg")
+        settings = mirror_of(find_judge("bpg"), engine.path, tmp_path / "bpg")
         env["STACKYARD_TOFU_CONFIG"] = str(settings)
     with lab.running(ssh_port=0, seed=SEED) as running:
         made = make_yard(running, tmp_path / "site", **env)
@@ -118,3 +115,29 @@ async def test_a_guest_is_made_with_all_of_it_and_kept_so(yard: Yard) -> None:
         assert changed(yard) == set()
         yard.run("destroy", "t", "--yes", "--allow-destroy", "web,box")
         assert (yard.guests(), await api.get("/cluster/replication")) == ({}, [])
+
+
+async def test_a_replication_is_turned_round_with_a_guest_that_somebody_moved(yard: Yard) -> None:
+    replicated = {key: value for key, value in WEB.items() if key not in ("firewall", "backup")}
+    yard.write_env("t", [{**replicated, "started": False}])
+    yard.run("apply", "t", "--no-verify")
+    async with lab_api(yard.running) as api:
+
+        async def read_job() -> tuple[str, str]:
+            [job] = await api.get("/cluster/replication")
+            return str(job["source"]), str(job["target"])
+
+        assert await read_job() == ("pve1", "pve2")
+        upid = await api.post("/nodes/pve1/lxc/101/migrate", {"target": "pve2"})
+        await proxmox.wait_for(api, upid, timeout_s=60)
+        # Proxmox turns the job round with its guest: the plan changes neither, and an apply leaves both so.
+        assert await read_job() == ("pve2", "pve1")
+        planned = yard.json("plan", "t")
+        assert (planned["changes"], planned["guard"]["warnings"][0]["code"]) == ([], "W-GUARD-ELSEWHERE")
+        yard.run("apply", "t", "--no-verify")
+        assert await read_job() == ("pve2", "pve1")
+        # Somebody points it elsewhere by hand: that is drift, and put right for where the guest is.
+        await api.put("/cluster/replication/101-0", {"schedule": "hourly"})
+        assert changed(yard) == {"replication 101-0"}
+        yard.run("apply", "t", "--no-verify")
+        assert (await read_job(), changed(yard)) == (("pve2", "pve1"), set())

@@ -20,7 +20,7 @@ from stackyard.guard.policy import evaluate_policies
 
 __all__ = ["opa"]
 
-pytestmark = [pytest.mark.tofu, pytest.mark.usefixtures("opa")]
+pytestmark = [pytest.mark.tofu, pytest.mark.judges("opa"), pytest.mark.usefixtures("opa")]
 
 SECRETS = ("hunter2-variable", "hunter2-default", "hunter2-argument", "hunter2-output", "hunter2-nested")
 CODE = f"""

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.opa import opa
 from tests.support.pages import ROOT, Reader, blocks_of
 
@@ -32,6 +33,7 @@ def create(address: str, tags: dict[str, str]) -> dict[str, Any]:
     return {"address": address, "mode": "managed", "change": change}
 
 
+@pytest.mark.judges("opa")
 def test_the_commands_of_the_page_run(opa: Path, tmp_path: Path) -> None:
     write_rules(tmp_path)
     reader = Reader(folder=tmp_path, programs=tmp_path / "bin", env={})
@@ -39,6 +41,7 @@ def test_the_commands_of_the_page_run(opa: Path, tmp_path: Path) -> None:
     assert "PASS: 2/2" in printed
 
 
+@pytest.mark.judges("opa")
 def test_the_rule_of_the_page_refuses_what_it_says(opa: Path, tmp_path: Path) -> None:
     plan = {"resource_changes": [create("aws_instance.a", {"owner": "ops"}), create("aws_instance.b", {})]}
     verdict = asyncio.run(evaluate_policies(plan, [write_rules(tmp_path)], context={"mode": "destroy"}))

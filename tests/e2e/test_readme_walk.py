@@ -33,7 +33,7 @@ ADDRESS = "https://pve.home:8006"
 ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 # What a person is asked, as the beginning of the question, and what is answered.
 QUESTIONS = ("Trust it?", "User [", "Password of ", "Do this?", "Continue?")
-MOST_BYTES = 100 * 10**6
+MOST_BYTES = 110 * 10**6
 OPTIONAL = ("boto3", "botocore", "grpc", "jsonschema_rs", "psycopg", "tf")
 
 

@@ -1,7 +1,4 @@
-"""The real ansible-vault reads what we write, and we read what it writes.
-
-It is named by STACKYARD_TEST_ANSIBLE_VAULT, or found on PATH.
-"""
+"""The real ansible-vault reads what we write, and we read what it writes."""
 
 from __future__ import annotations
 
@@ -10,10 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.secrets import DATA, VAULT_ENV, keyring, real_program
+from tests.support.judges import find_judge
+from tests.support.secrets import DATA, VAULT_ENV, keyring
 
 from stackyard.secrets import open_file, read_secrets
 from stackyard.secrets.vault.file import seal_inline, seal_whole
+
+pytestmark = pytest.mark.judges("ansible-vault")
 
 PASSWORD = str(DATA / "vault-password.txt")
 PROD = f"prod@{DATA / 'vault-password-prod.txt'}"
@@ -22,7 +22,7 @@ TEXTS = [b"a: b\n", "grüße 🔑\n".encode(), b"", b"x" * 50_000, b"a\r\nb\r\n"
 
 @pytest.fixture(scope="module")
 def vault() -> str:
-    return real_program("STACKYARD_TEST_ANSIBLE_VAULT", "ansible-vault")
+    return str(find_judge("ansible-vault"))
 
 
 def run(vault: str, *arguments: str, cwd: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""The real sops reads what we write, and we read what it writes (STACKYARD_TEST_SOPS, or sops on PATH)."""
+"""The real sops reads what we write, and we read what it writes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.judges import find_judge
 from tests.support.secrets import (
     DATA,
     ENV,
@@ -14,7 +15,6 @@ from tests.support.secrets import (
     SECOND_RECIPIENT,
     keyring,
     open_sealed,
-    real_program,
     seal_text,
 )
 
@@ -23,6 +23,8 @@ from stackyard.secrets.sops.config import CreationRule
 from stackyard.secrets.sops.file import OpenedSops, seal_new
 from stackyard.secrets.sops.rules import PathRule, RuleKind
 from stackyard.secrets.sops.text import FileFormat, format_of_name
+
+pytestmark = pytest.mark.judges("sops")
 
 FILES = ["full.yaml", "documents.yaml", "partial.yaml", "bycomment.yaml", "full.json", "full.env", "full.bin"]
 ODD = {
@@ -45,7 +47,7 @@ ODD = {
 
 @pytest.fixture(scope="module")
 def sops() -> str:
-    return real_program("STACKYARD_TEST_SOPS", "sops")
+    return str(find_judge("sops"))
 
 
 def run(sops: str, *arguments: str, cwd: Path) -> bytes:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.support.engine import engine, real_engine, scripted_engine, workdir_in, write_root
-from tests.support.secrets import DATA, keyring, real_program
+from tests.support.judges import find_judge
+from tests.support.secrets import DATA, keyring
 from tests.unit.sources.stacks.test_tfvars import TEXT
 
 from stackyard.base import events
@@ -183,8 +184,9 @@ async def test_the_engine_reads_the_same_values_as_our_reader(engine: Engine, tm
     assert {name: one["value"] for name, one in document["variables"].items()} == ours
 
 
+@pytest.mark.judges("ansible-vault")
 async def test_a_file_made_by_ansible_vault_is_read(folder: Path) -> None:
-    vault = real_program("STACKYARD_TEST_ANSIBLE_VAULT", "ansible-vault")
+    vault = str(find_judge("ansible-vault"))
     (folder / "secrets.tfvars").write_bytes(SECRETS)
     env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     command = [vault, "encrypt", "--vault-password-file", str(DATA / "vault-password.txt"), "secrets.tfvars"]

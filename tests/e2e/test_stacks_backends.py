@@ -332,3 +332,16 @@ def test_a_backend_that_was_changed_by_hand_says_how_to_take_the_state_along(
     (tmp_path / FOLDER / "backend.tf").unlink()
     repo.run("stack", "adopt", "onprem/a")
     assert repo.actions(TARGET) == {}
+
+
+@pytest.mark.tofu
+def test_a_backend_that_cannot_be_reached_leaves_the_one_before_usable(tmp_path: Path) -> None:
+    files = {f"{FOLDER}/main.tf": _MAIN, f"{FOLDER}/backend.tf": 'terraform {\n  backend "http" {}\n}\n'}
+    away = 'terraform {\n  backend "http" {\n    address = "http://127.0.0.1:9/x"\n  }\n}\n'
+    env = {"STACKYARD_TOFU": str(real_engine(Flavour.TOFU).path), "TF_HTTP_RETRY_MAX": "0"}
+    repo = make_repo(tmp_path / "repo", files, env=env)
+    repo.run("plan", TARGET)
+    repo.write({f"{FOLDER}/backend.tf": away})
+    assert repo.json("plan", TARGET, status=69)["error"]["code"] == "E-BACKEND-UNREACHABLE"
+    repo.write({f"{FOLDER}/backend.tf": files[f"{FOLDER}/backend.tf"]})
+    repo.run("plan", TARGET)

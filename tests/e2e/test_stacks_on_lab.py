@@ -339,6 +339,7 @@ def test_what_a_token_may_not_see_is_an_error_and_never_a_deletion(house: House)
     assert set(house.guests()) == {301, 302, 310}
 
 
+@pytest.mark.judges("opa")
 def test_a_rule_in_rego_sees_the_guests_of_a_stack(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     put_on_path(house.repo.root.parent / "opa-bin", monkeypatch)
     repo = house.repo

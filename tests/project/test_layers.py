@@ -18,25 +18,37 @@ LAYERS: tuple[Sequence[str], ...] = (
         "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
         "base.locks base.names base.backoff base.run_stop base.documents base.addresses base.yamledit "
         "base.directories base.http_failures base.process base.dag base.schedule base.serving base.extras "
-        "base.calendar_events"
+        "base.calendar_events base.protobuf base.grpc_server"
     ).split(),
-    ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
+    ("talosapi",),
+    (
+        "clients.objects",
+        "clients.ssh",
+        "clients.git",
+        "clients.proxmox",
+        "clients.talos",
+        "clients.factory",
+        "clients.kubernetes",
+    ),
     ("secrets", "desired", "fields", "bpg_schema"),
     (
         "sources.store",
         "sources.hypervisor",
         "sources.site",
+        "sources.cluster",
         "sources.deployment",
         "sources.manifest",
         "sources.stacks",
+        "sources.cluster",
     ),
+    ("talosconfig",),
     ("render",),
     ("provider", "engine", "state"),
     ("guard", "inventory", "policy"),
     ("path", "recipes"),
     ("upgrades",),
     ("controller",),
-    ("operator", "scenario"),
+    ("operator", "bootstrap", "scenario"),
     ("cli", "testing", "lab"),
 )
 RANKS = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
@@ -57,7 +69,7 @@ DOORS = {
     "boto3": {"clients.objects"},
     "psycopg": {"clients.objects"},
     "proxmoxer": {"clients.proxmox"},
-    "grpclib": {"provider"},
+    "grpclib": {"base.grpc_server", "clients.talos", "provider", "pvelab"},
     "tree_sitter": {"base.documents"},
     "tree_sitter_hcl": {"base.documents"},
 }
@@ -132,7 +144,7 @@ def may_import(importer: str, imported: str) -> bool:
     if importer in (imported, "__main__"):
         return True
     if importer == "pvelab":
-        return imported.startswith("base.")
+        return imported.startswith("base.") or imported == "talosapi"
     if imported == "pvelab":
         return importer in USERS_OF_THE_LAB
     return RANKS[imported] < RANKS[importer]

@@ -43,8 +43,11 @@ def find_unknown(line: str) -> str | None:
         if found is None:
             has_default = any(not isinstance(one, click.Option) for one in command.params)
             return None if has_default else words[0]
-        command, ctx = found, click.Context(found, info_name=words.pop(0), parent=ctx)
+        command, ctx = found, found.make_context(words.pop(0), [], parent=ctx, resilient_parsing=True)
     known = _COMMON | {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     given = words[: words.index("--")] if "--" in words else words
     options = (word.partition("=")[0] for word in given if re.match(r"--?[A-Za-z]", word))
+    # Options with one dash are those of the engine, where a command passes them on.
+    if ctx.ignore_unknown_options:
+        options = (option for option in options if option.startswith("--"))
     return next((option for option in options if option not in known), None)

@@ -6,13 +6,13 @@ import asyncio
 import functools
 import http.server
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.judges import JUDGES
 
 from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.find import find_engine
@@ -42,8 +42,8 @@ def _find_tofu() -> Engine | str:
 
 
 def _find_terraform() -> Engine | str:
-    on_path = shutil.which("terraform")
-    return _probe(Path(on_path)) if on_path else "no terraform on PATH"
+    named = os.environ.get(JUDGES["terraform"].variable)
+    return _probe(Path(named)) if named else f"no terraform to test with: {JUDGES['terraform'].advice}"
 
 
 def _probe(path: Path) -> Engine:

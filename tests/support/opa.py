@@ -6,17 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.judges import find_judge
 
 __all__ = ["opa", "put_on_path"]
 
 
 def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the real OPA on PATH and return it, or skip the test and say why."""
-    named = os.environ.get("STACKYARD_TEST_OPA")
-    if not named:
-        pytest.skip("no OPA found; name one in STACKYARD_TEST_OPA or run `stackyard tools install opa`")
+    program = find_judge("opa")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "opa").symlink_to(named)
+    (folder / "opa").symlink_to(program)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return folder / "opa"
 

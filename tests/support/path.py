@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -13,11 +14,13 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.cli import Ended, Program, stackyard
+from tests.support.engine import real_engine
 
 from stackyard import lab
+from stackyard.engine.version import Flavour
 from stackyard.sources.site.new_site import LabAccess, start_site
 
-__all__ = ["SMALL_GUEST", "Yard", "lasting_home", "make_yard", "mirror_of"]
+__all__ = ["SMALL_GUEST", "Yard", "lasting_home", "make_yard", "mirror_of", "provider_settings"]
 
 
 # The quickest guest to create: a container, which needs no SSH to the node.
@@ -100,6 +103,18 @@ def make_yard(running: lab.Running, folder: Path, **env: str) -> Yard:
     )
     start_site(folder, access)
     return Yard(folder=folder, running=running, env=env)
+
+
+def provider_settings(provider: str, folder: Path, flavour: Flavour = Flavour.TOFU) -> dict[str, str]:
+    """Return the environment for the built-in provider or for bpg's, which the test is skipped without."""
+    engine = real_engine(flavour)
+    env = {"STACKYARD_TOFU": str(engine.path), "STACKYARD_PROVIDER": provider}
+    if provider == "bpg":
+        named = os.environ.get("STACKYARD_TEST_BPG")
+        if not named:
+            pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
+        env["STACKYARD_TOFU_CONFIG"] = str(mirror_of(Path(named).absolute(), engine.path, folder / "bpg"))
+    return env
 
 
 def mirror_of(binary: Path, engine: Path, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.support.judges import find_judge
 
 from stackyard import lab, provider
 from stackyard.clients import proxmox
@@ -227,5 +227,4 @@ def driven(
 
 def require_bpg() -> None:
     """Skip the test where no real provider is named."""
-    if bpg_binary() is None:
-        pytest.skip("no bpg/proxmox provider: name its binary in STACKYARD_TEST_BPG")
+    find_judge("bpg")

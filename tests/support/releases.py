@@ -7,6 +7,7 @@ import http.server
 import io
 import socket
 import struct
+import tarfile
 import threading
 import zipfile
 from collections.abc import Callable
@@ -167,6 +168,17 @@ def zipped(entries: dict[str, bytes]) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in entries.items():
             archive.writestr(zipfile.ZipInfo(name), data)
+    return buffer.getvalue()
+
+
+def tarred(entries: dict[str, bytes]) -> bytes:
+    """Return a tar archive with gzip."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=0) as archive:
+        for name, data in entries.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
     return buffer.getvalue()
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from pathlib import Path
-
-import pytest
 
 from stackyard.secrets.keyring import Keyring
 from stackyard.secrets.sops.config import CreationRule
@@ -53,11 +50,3 @@ def seal_text(
 def open_sealed(sealed: bytes, format: FileFormat = FileFormat.YAML) -> OpenedSops:
     """Decrypt it."""
     return open_sops(sealed, f"secrets.{format}", keyring(), format)
-
-
-def real_program(variable: str, name: str) -> str:
-    """Return a real program, or skip the test by name."""
-    found = os.environ.get(variable) or shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed (set {variable} to its path)")
-    return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -318,7 +319,18 @@ def test_a_server_that_shuts_down_or_has_no_connection_left_is_named(
 ) -> None:
     use_password(monkeypatch)
     with start_postgres({"max_connections": "4", "superuser_reserved_connections": "0"}) as server:
-        others = [server.connect() for _ in range(4)]
+        others: list[Any] = []
+
+        def takes_another() -> bool:
+            # The connection by which its start was seen may not have ended yet.
+            try:
+                others.append(server.connect())
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        for _ in range(4):
+            wait_until(takes_another)
         with pytest.raises(StoreBusyError, match="too many clients"):
             connect(server.address(), patience_s=0.2)
         assert server.process is not None
