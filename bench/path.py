@@ -34,7 +34,7 @@ from stackyard.path.environment import EnvironmentSource
 from stackyard.path.run import RunSettings, open_run
 from stackyard.sources.store import ChosenStore
 
-__all__ = ["measure"]
+__all__ = ["BPG_VARIABLE", "find_tofu", "measure"]
 
 # How many guests, and how many rounds.
 SIZES = {10: 3, 100: 2}
@@ -69,7 +69,7 @@ _Costs = dict[str, _Cost]
 
 def measure() -> Iterator[Figure | MemoryFigure]:
     """Return everything that is promised of the path; nothing without an OpenTofu."""
-    engine = _find_tofu()
+    engine = find_tofu()
     if isinstance(engine, str):
         sys.stdout.write(f"  path: skipped, {engine}\n")
         return
@@ -87,7 +87,8 @@ def measure() -> Iterator[Figure | MemoryFigure]:
     yield _real()
 
 
-def _find_tofu() -> Path | str:
+def find_tofu() -> Path | str:
+    """Return the OpenTofu to measure with, or why there is none."""
     try:
         found = asyncio.run(find_engine()).engine
     except StackyardError as err:

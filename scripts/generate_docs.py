@@ -27,6 +27,8 @@ from stackyard.controller.openapi import openapi, render_page
 from stackyard.scenario.catalogue import SCENARIOS
 from stackyard.scenario.model import Action, LazyAction
 from stackyard.scenario.retired import RETIRED_SCENARIOS
+from stackyard.sources.cluster import page as cluster_page
+from stackyard.sources.cluster import schema as cluster_files
 from stackyard.sources.deployment.schema import read_schema
 from stackyard.sources.hypervisor import fields as hypervisor_fields
 from stackyard.sources.site import fields, schema, schema_names
@@ -254,6 +256,11 @@ def site_schema(entity: str) -> str:
     return orjson.dumps(schema.schema_of(entity), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
+def cluster_schema(kind: str) -> str:
+    """Return the JSON Schema of a file of a Talos cluster."""
+    return orjson.dumps(cluster_files.cluster_schema(kind), option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
 # By their paths from docs/reference.
 PAGES: dict[str, Callable[[], str]] = {
     "../llms.txt": llms_page,
@@ -268,7 +275,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "scenarios.md": scenarios_page,
     "site-fields.md": lambda: NOTE + fields.render(),
     "hypervisors.md": lambda: NOTE + hypervisor_fields.render(),
+    "clusters.md": lambda: NOTE + cluster_page.render(),
     "schema/deployment.json": deployment_schema,
+    **{f"schema/{kind}.json": functools.partial(cluster_schema, kind) for kind in cluster_files.FILES},
     **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},
 }
 

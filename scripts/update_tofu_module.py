@@ -5,8 +5,8 @@
 
 It needs Go, pip and the network as the user set them up, and changes files below
 src/stackyard/engine/tools/shipped only. Build the new version once before committing:
-`stackyard tools install tofu` with STACKYARD_RELEASES_URL=http://localhost:1, or
-`stackyard tools install opa` with STACKYARD_OPA_RELEASES_URL=http://localhost:1.
+`stackyard tools install tofu` with STACKYARD_RELEASES_URL=http://localhost:1, or another tool with its own
+variable, such as STACKYARD_OPA_RELEASES_URL.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ async def _update_module(tool: InstallableTool, version: str, folder: Path) -> N
 
 
 def _ship_module(tool: str, version: str, folder: Path) -> None:
+    (_SHIPPED / tool).mkdir(exist_ok=True)
     for name in ("go.mod", "go.sum"):
         (_SHIPPED / tool / name).write_bytes((folder / name).read_bytes())
     code = Path(shipped.__file__)
-    name = f"DEFAULT_{tool.upper()}_VERSION"
+    name = f"DEFAULT_{tool.upper().replace('-', '_')}_VERSION"
     line = f'{name} = "{version}"'
     text, count = re.subn(rf'^{name} = ".*"$', line, code.read_text(), flags=re.MULTILINE)
     if count != 1:
