@@ -39,7 +39,6 @@ LAYERS: tuple[Sequence[str], ...] = (
         "sources.deployment",
         "sources.manifest",
         "sources.stacks",
-        "sources.cluster",
     ),
     ("talosconfig",),
     ("render",),
