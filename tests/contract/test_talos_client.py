@@ -7,12 +7,21 @@ import base64
 import hashlib
 import socket
 import ssl
+from collections.abc import AsyncIterator
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.support.lab import lab_client
-from tests.support.talos import Cluster, apply, boot_talos, put_image, wait_for_stage
+from tests.support.talos import (
+    Cluster,
+    apply,
+    boot_talos,
+    put_image,
+    start_cluster,
+    wait_for_stage,
+    wait_until,
+)
 
 from pvelab.talos.machine import TalosMachine
 from stackyard.clients.talos import (
@@ -24,6 +33,7 @@ from stackyard.clients.talos import (
     TalosRefusedError,
     TalosUnreachableError,
 )
+from stackyard.talosapi.messages import pb
 
 
 def endpoint(machine: TalosMachine, **more: object) -> TalosEndpoint:
@@ -107,3 +117,40 @@ async def test_what_does_not_answer_is_unreachable_and_says_where() -> None:
         async with TalosClient(TalosEndpoint(host="127.0.0.1", port=port), timeout_s=0.3) as client:
             with pytest.raises(TalosUnreachableError):
                 await client.list_disks()
+
+
+async def test_resources_of_a_node_are_read_by_type_and_name() -> None:
+    async with lab_client() as api:
+        await put_image(api)
+        machine = await boot_talos(api)
+        await wait_for_stage(machine, "maintenance")
+        async with TalosClient(endpoint(machine)) as client:
+            status = await client.read_resource("MachineStatuses.runtime.talos.dev", "runtime", "machine")
+            links = await client.list_resources("LinkStatuses.net.talos.dev", "network")
+            with pytest.raises(TalosRefusedError) as refused:
+                await client.read_resource("MachineStatuses.runtime.talos.dev", "runtime", "other")
+        assert status["stage"] == "maintenance"
+        assert any(link["hardwareAddr"] and link["operationalState"] == "up" for link in links.values())
+        assert refused.value.status == "NOT_FOUND"
+
+
+async def test_bytes_are_sent_in_many_messages_and_a_refusal_of_them_is_an_error() -> None:
+    async with lab_client() as api:
+        ours, (machine,) = await start_cluster(api)
+
+        async def snapshot() -> AsyncIterator[bytes]:
+            for part in parts:
+                yield part
+
+        async with TalosClient(endpoint(machine, credentials=credentials(ours))) as client:
+            parts = [part.bytes async for part in client.stream("/machine.MachineService/EtcdSnapshot")]
+            with pytest.raises(TalosRefusedError):
+                await client.upload("/machine.MachineService/EtcdRecover", snapshot())
+            wiped = [pb.ResetPartitionSpec(label="EPHEMERAL", wipe=True)]
+            request = pb.ResetRequest(reboot=True, system_partitions_to_wipe=wiped)
+            await client.call("/machine.MachineService/Reset", request)
+        await wait_until(machine, lambda: not machine.etcd.is_member)
+        await wait_for_stage(machine, "running")
+        async with TalosClient(endpoint(machine, credentials=credentials(ours))) as client:
+            answer = await client.upload("/machine.MachineService/EtcdRecover", snapshot())
+        assert len(answer.messages) == 1

@@ -8,10 +8,11 @@ import os
 import ssl
 from typing import TYPE_CHECKING, Any, Self
 
-from grpclib.client import UnaryStreamMethod, UnaryUnaryMethod
+from grpclib.client import StreamUnaryMethod, UnaryStreamMethod, UnaryUnaryMethod
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
+from stackyard.base.documents.yamltext import parse_yaml
 from stackyard.clients.talos.connection import open_channel
 from stackyard.clients.talos.failures import (
     TalosCertificateError,
@@ -19,10 +20,11 @@ from stackyard.clients.talos.failures import (
     TalosRefusedError,
     TalosUnreachableError,
 )
+from stackyard.talosapi.messages import pb
 from stackyard.talosapi.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Iterator
     from types import TracebackType
 
     from grpclib.client import Channel
@@ -33,6 +35,7 @@ __all__ = ["TalosClient"]
 
 _TIMEOUT_S = 15.0
 _MACHINE, _STORAGE = "/machine.MachineService/", "/storage.StorageService/"
+_STATE = "/cosi.resource.State/"
 
 
 class TalosClient:
@@ -98,6 +101,53 @@ class TalosClient:
                     await opened.send_message(message, end=True)
                 async for answer in opened:
                     yield answer
+
+    async def upload(self, path: str, parts: AsyncIterable[bytes]) -> Any:
+        """Send bytes in many messages, and return the answer; the time between two of them has no limit.
+
+        Raises:
+            TalosError: As for `call`.
+        """
+        method = METHODS[path]
+        call: StreamUnaryMethod[Any, Any] = StreamUnaryMethod(
+            self._open_channel(), path, method.request, method.response
+        )
+        with self._explain(method.name):
+            async with call.open() as opened:
+                async for part in parts:
+                    await opened.send_message(method.request(bytes=part))
+                await opened.end()
+                async with asyncio.timeout(self._timeout_s):
+                    return await opened.recv_message()
+
+    async def read_resource(self, kind: str, namespace: str, name: str, *, node: str | None = None) -> Any:
+        """Return what a resource of a node says, as its YAML has it.
+
+        Args:
+            kind: The full name of its type: `MachineStatuses.runtime.talos.dev`.
+            namespace: `runtime`, `network`, `config`.
+            name: Its name: `machine`.
+            node: The node that the endpoint passes the call on to; the endpoint itself when absent.
+
+        Raises:
+            TalosRefusedError: It is not there (`NOT_FOUND`), or may not be read.
+            TalosError: As for `call`.
+        """
+        request = pb.GetRequest(namespace=namespace, type=kind, id=name)
+        answer = await self.call(f"{_STATE}Get", request, node=node)
+        return parse_yaml(answer.resource.spec.yaml_spec)
+
+    async def list_resources(self, kind: str, namespace: str, *, node: str | None = None) -> dict[str, Any]:
+        """Return what the resources of a type say, by their names.
+
+        Raises:
+            TalosError: As for `call`.
+        """
+        request = pb.ListRequest(namespace=namespace, type=kind)
+        return {
+            answer.resource.metadata.id: parse_yaml(answer.resource.spec.yaml_spec)
+            async for answer in self.stream(f"{_STATE}List", request, node=node)
+        }
 
     async def read_version(self, *, node: str | None = None) -> str:
         """Return the version of Talos that a node runs, without `v`.
