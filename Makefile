@@ -16,10 +16,10 @@ JUDGES := opa talosctl sops task kube-apiserver etcd
 # What `make quick` compares with.
 BASE ?= HEAD
 
-.PHONY: help setup tools demo test quick check types lint-and-project docs site pictures lock release bench soak judges clean
+.PHONY: help setup tools demo demo-cluster test quick check types lint-and-project docs site pictures lock release bench soak judges clean
 
 help: ## Show what can be made.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: ## Make the virtual environment in .venv (quick when it is up to date).
 	@$(PYTHON) scripts/setup.py
@@ -28,7 +28,10 @@ tools: setup ## Install OpenTofu into the user's cache (some minutes, once, wher
 	@$(BIN)/stackyard tools install tofu
 
 demo: tools ## See the main job run, without hardware.
-	@$(BIN)/python scripts/demo.py
+	@$(BIN)/python -m scripts.demo
+
+demo-cluster: tools ## See a Talos cluster come up, without hardware, to software that Git describes.
+	@$(BIN)/python -m scripts.demo_cluster
 
 check: setup ## Format, lint, types, layers, documentation.
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target types lint-and-project
