@@ -1,8 +1,8 @@
 """`make demo-cluster`: from nothing to a Kubernetes cluster whose software Git describes, without hardware.
 
-Each step is the real command, shown as one would type it: a lab with three nodes, a new repository, one command
-that makes VMs, installs Talos, forms etcd, applies the network, Flux and secrets, and waits until Flux has
-reconciled; a second run that changes nothing. Flux fetches the repository over SSH, with its deploy key.
+Each step is the real command, shown as one would type it: a lab with three nodes, a new repository, one
+command that makes VMs, installs Talos, forms etcd, applies the network, Flux and secrets, and waits until
+Flux has reconciled; a second run that changes nothing. Flux fetches the repository over SSH with a deploy key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.git_ssh import GitHost, serve_git
 
 from scripts.demo_steps import Demo, DemoFailedError, play_in_view, say
 
-MANIFESTS = Path(__file__).parents[1] / "examples" / "cold-boot" / "kubernetes"
+MANIFESTS = Path(__file__).parents[1] / "examples" / "cluster" / "kubernetes"
 # Long enough to be seen, short enough to be waited for.
 LATENCY = "download=1,clone=1,install=3,boot=2,reboot=1,bootstrap=2,apiserver=2"
 BOOTSTRAP = """\
