@@ -2,7 +2,7 @@
 
 Each step is the real command, shown as one would type it: a lab with three nodes, a new repository, one
 command that makes VMs, installs Talos, forms etcd, applies the network, Flux and secrets, and waits until
-Flux has reconciled; a second run that changes nothing. Flux fetches the repository over SSH with a deploy key.
+Flux has reconciled; a second run changes nothing. Flux fetches the repository over SSH with a deploy key.
 """
 
 from __future__ import annotations
