@@ -26,6 +26,7 @@ from pvelab.talos.pki import issue, make_authority
 from pvelab.world.storage.contents import put_file
 from stackyard.base.serving.certificate import Certificate
 from stackyard.clients.kubernetes import KubernetesClient, Patience, parse_kubeconfig
+from stackyard.clients.talos.connection import close_channel
 from stackyard.talosapi.messages import pb
 from stackyard.talosapi.methods import METHODS
 from stackyard.talosapi.schematic import Schematic, schematic_id
@@ -100,7 +101,7 @@ async def talos_client(
     try:
         yield TalosClient(channel)
     finally:
-        channel.close()
+        await close_channel(channel)
 
 
 def free_network() -> str:

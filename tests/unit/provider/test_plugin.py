@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 import pytest
+from grpclib.client import Channel
 from grpclib.protocol import Connection
 from grpclib.server import Server
 from tests.unit.provider.test_servicer import stub
@@ -137,5 +138,7 @@ def test_private_names_of_grpclib_are_there_and_its_minor_version_is_pinned() ->
     # There is no public way to lift the limit of calls at once, or to close the connections of a server.
     assert "_protocol_factory" in vars(Server)
     assert "self._connection" in inspect.getsource(Connection)
+    assert "self._transport" in inspect.getsource(Connection)
+    assert "_protocol" in vars(Channel)
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert any(one.startswith("grpclib") and one.endswith("<0.5") for one in wanted)

@@ -13,7 +13,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from stackyard.base.documents.yamltext import parse_yaml
-from stackyard.clients.talos.connection import open_channel
+from stackyard.clients.talos.connection import close_channel, open_channel
 from stackyard.clients.talos.failures import (
     TalosCertificateError,
     TalosError,
@@ -59,7 +59,7 @@ class TalosClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._channel is not None:
-            self._channel.close()
+            await close_channel(self._channel)
             self._channel = None
 
     async def call(self, path: str, request: Any = None, *, node: str | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -23,7 +24,7 @@ from stackyard.talosapi.methods import PORT
 if TYPE_CHECKING:
     from grpclib.protocol import H2Protocol
 
-__all__ = ["TalosCredentials", "TalosEndpoint", "open_channel"]
+__all__ = ["TalosCredentials", "TalosEndpoint", "close_channel", "open_channel"]
 
 # Talos labels its keys so, and neither OpenSSL nor `cryptography` know the label.
 _TALOS_LABEL, _PLAIN_LABEL = b"ED25519 PRIVATE KEY", b"PRIVATE KEY"
@@ -102,6 +103,18 @@ def open_channel(endpoint: TalosEndpoint) -> Channel:
     channel.pinned = endpoint.fingerprint if endpoint.credentials is None else None
     channel.shown = str(endpoint)
     return channel
+
+
+async def close_channel(channel: Channel) -> None:
+    """Close a channel and its socket at once: TLS waits for the other side, which may be gone."""
+    protocol: Any = channel._protocol
+    # A connection that the other side has ended has none.
+    transport = None if protocol is None else getattr(protocol.connection, "_transport", None)
+    channel.close()
+    if transport is not None:
+        transport.abort()
+        # The loop closes the socket in its next round.
+        await asyncio.sleep(0)
 
 
 def _make_context(credentials: TalosCredentials | None) -> ssl.SSLContext:
