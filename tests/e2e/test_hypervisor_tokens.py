@@ -17,7 +17,7 @@ from tests.support.pages import Reader, blocks_of
 from tests.support.path import Yard, provider_settings
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, watch_calls
-from tests.support.token_site import CLUSTER, PAGE, PASSWORD, TARGET, make_token_yard, write_cluster
+from tests.support.token_site import CLUSTER, PASSWORD, TARGET, make_token_yard, write_cluster
 
 from pvelab.server.journal import JournalEntry
 from stackyard import lab
@@ -28,6 +28,7 @@ from stackyard.sources.store import ChosenStore
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
+PAGE = "docs/howto/tokens-and-passwords.md"
 LOGIN = ("apply", TARGET, "--login", "root@pam")
 # The first two are of the login, the others of the apply.
 KILLS = (

@@ -16,12 +16,12 @@ from stackyard.base import yamledit
 from stackyard.secrets import change_secrets
 from stackyard.sources.site.edit import remove_api_token
 
-__all__ = ["CLUSTER", "PAGE", "PASSWORD", "TARGET", "make_token_yard", "write_cluster"]
+__all__ = ["CLUSTER", "PASSWORD", "TARGET", "make_token_yard", "write_cluster"]
 
 PASSWORD = "canary-of-anna-4711"
-PAGE = "docs/howto/tokens-and-passwords.md"
+_PAGE = "docs/howto/tokens-and-passwords.md"
 TARGET = "hypervisor:home"
-_SHOWN = re.search(r"```yaml\n# hypervisors/home.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)
+_SHOWN = re.search(r"```yaml\n# hypervisors/home.yaml\n(.*?)```", (ROOT / _PAGE).read_text(), re.DOTALL)
 # The cluster that the page shows.
 CLUSTER: dict[str, Any] = yaml.safe_load(_SHOWN[1] if _SHOWN else "")
 
