@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,6 +118,7 @@ def test_a_whole_cluster_becomes_files_whose_plans_are_empty(running: lab.Runnin
         "storages.vault": ["passwords.storages_vault_password"],
         "acme.accounts.default": [],
         "acme.plugins.cloud": [],
+        "tokens.root@pam!lab": [],
     }
     texts = {name: file(yard, name).read_text() for name in TARGETS}
     assert "told-to-nobody" not in "".join(texts.values())
@@ -132,7 +134,11 @@ def test_a_whole_cluster_becomes_files_whose_plans_are_empty(running: lab.Runnin
     yard.with_env(EDITOR=str(editor)).run("secrets", "edit", "secrets.yaml")
     again = yard.json("import", "hypervisor:home", "--leave", "storages.vault,acme")["targets"][0]
     assert [row["object"] for row in again["imported"]] == ["storages.share"]
-    assert [row["object"] for row in again["left_out"]] == ["storages.butter", "realms.ad"]
+    assert [row["object"] for row in again["left_out"]] == [
+        "storages.butter",
+        "realms.ad",
+        "tokens.root@pam!lab",
+    ]
     after = file(yard, "home").read_text()
     assert all(line in after.splitlines() for line in commented.splitlines())
     assert is_planned_empty(yard, "home")
@@ -227,3 +233,30 @@ def test_a_certificate_of_one_s_own_is_imported_and_a_zfs_pool_is_named(tmp_path
         assert [row["object"] for row in again["imported"]] == ["certificate"]
         assert key not in file(yard, "pve1").read_text()
         assert is_planned_empty(yard, "pve1")
+
+
+def test_each_token_and_its_roles_are_named_with_the_reason(tmp_path: Path) -> None:
+    with lab.running(nodes=("pve1",), ssh_port=0) as running:
+        api = proxmoxer_client(running)
+        api.access.users.post(userid="anna@pve")
+        api.access.users("anna@pve").token("ci").post(comment='for "CI"', expire=2_000_000_000)
+        api.access.acl.put(path="/vms", tokens="anna@pve!ci", roles="PVEAuditor")
+        yard = make(running, tmp_path / "site")
+        command = ("import", "hypervisor:all", "-H", "lab", "--all", "--dry-run")
+        left = {row["object"]: row["reason"] for row in yard.json(*command)["targets"][0]["left_out"]}
+        assert set(left) == {"tokens.root@pam!lab", "tokens.anna@pve!ci", "acl./vms"}
+        assert "`api_tokens.lab`" in left["tokens.root@pam!lab"]
+        assert "Proxmox does not show its secret" in left["tokens.anna@pve!ci"]
+        assert "role PVEAuditor, which `tokens` does not have" in left["acl./vms"]
+        assert "Left out: tokens.anna@pve!ci." in yard.run(*command).stdout
+        assert not yard.json(*command, "--leave", "tokens,acl")["targets"][0]["left_out"]
+
+        # Written as the reason says, both are managed, and named no more.
+        yard.run("import", "hypervisor:home", "-H", "lab")
+        (said,) = re.findall(r"`(\S+: \{.*\})`", left["tokens.root@pam!lab"])
+        with file(yard, "home").open("a") as written:
+            written.write(f"tokens: {{{said}}}\n")
+        assert yard.run("apply", "hypervisor:home").status == 0
+        assert is_planned_empty(yard, "home")
+        (again,) = yard.json("import", "hypervisor:home", "-H", "lab")["targets"]
+        assert {row["object"] for row in again["left_out"]} == {"tokens.anna@pve!ci", "acl./vms"}

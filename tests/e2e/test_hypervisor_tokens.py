@@ -5,37 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from tests.support.forking import fork_program
 from tests.support.lab import proxmoxer_client
-from tests.support.pages import ROOT, Reader, blocks_of
-from tests.support.path import Yard, make_yard, provider_settings
+from tests.support.pages import Reader, blocks_of
+from tests.support.path import Yard, provider_settings
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, watch_calls
+from tests.support.token_site import CLUSTER, PASSWORD, TARGET, make_token_yard, write_cluster
 
 from pvelab.server.journal import JournalEntry
 from stackyard import lab
 from stackyard.base import yamledit
 from stackyard.secrets import change_secrets
-from stackyard.sources.site.edit import remove_api_token
 from stackyard.sources.site.load import Site
 from stackyard.sources.store import ChosenStore
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
-PASSWORD = "canary-of-anna-4711"
 PAGE = "docs/howto/tokens-and-passwords.md"
-SHOWN = re.search(r"```yaml\n# hypervisors/home.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)
-CLUSTER: dict[str, Any] = yaml.safe_load(SHOWN[1] if SHOWN else "")
-TARGET = "hypervisor:home"
 LOGIN = ("apply", TARGET, "--login", "root@pam")
 # The first two are of the login, the others of the apply.
 KILLS = (
@@ -51,22 +44,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     """A site whose only node `pve` has no token, and who may log in to it."""
     env = provider_settings(request.param, tmp_path)
     with lab.running(nodes=("pve1",), data=tmp_path / "lab") as running:
-        made = make_yard(running, tmp_path / "site", STACKYARD_PVE_PASSWORD=running.password, **env)
-        node = made.folder / "nodes" / "lab.yaml"
-        text = node.read_text().replace("api_token: lab", "api_token: pve")
-        node.with_name("pve.yaml").write_text(text)
-        node.unlink()
-        shutil.rmtree(made.folder / "envs")
-        remove_api_token(made.folder, "lab")
-        change_secrets(made.folder / "secrets.yaml", [yamledit.Set(("passwords", "anna"), PASSWORD)])
-        write(made, CLUSTER)
-        yield made
-
-
-def write(yard: Yard, document: dict[str, Any]) -> None:
-    """Write the file of the cluster."""
-    (yard.folder / "hypervisors").mkdir(exist_ok=True)
-    (yard.folder / "hypervisors" / "home.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+        yield make_token_yard(running, tmp_path / "site", **env)
 
 
 def killed_at(
@@ -176,11 +154,11 @@ def test_the_page_is_true_and_tokens_are_renewed_changed_and_removed(yard: Yard,
 
     # A password is set again only with a login, the token in use stays, and another goes when it is named.
     change_secrets(yard.folder / "secrets.yaml", [yamledit.Set(("passwords", "anna"), "another-secret-1")])
-    write(yard, {**CLUSTER, "tokens": {"anna@pve!ci": CLUSTER["tokens"]["anna@pve!ci"]}})
+    write_cluster(yard, {**CLUSTER, "tokens": {"anna@pve!ci": CLUSTER["tokens"]["anna@pve!ci"]}})
     codes = yard.codes("apply", TARGET)
     assert codes == ["E-TOKEN-IN-USE"]
     provider = {"terraform@pve!provider": CLUSTER["tokens"]["terraform@pve!provider"]}
-    write(yard, {**CLUSTER, "tokens": provider, "acl": CLUSTER["acl"][:1]})
+    write_cluster(yard, {**CLUSTER, "tokens": provider, "acl": CLUSTER["acl"][:1]})
     assert yard.codes("apply", TARGET) == ["E-GUARD-DESTROYS-TOKEN"]
     allowed = ("apply", TARGET, "--allow-destroy", "anna@pve!ci")
     assert yard.json(*allowed, status=65)["error"]["code"] == "E-PASSWORD-LOGIN"
@@ -193,7 +171,7 @@ def test_the_page_is_true_and_tokens_are_renewed_changed_and_removed(yard: Yard,
 
 def test_a_cluster_with_its_own_token_is_destroyed_but_for_what_the_token_needs(yard: Yard) -> None:
     extra = {**CLUSTER, "roles": {**CLUSTER["roles"], "Spare": ["VM.Audit"]}}
-    write(yard, extra)
+    write_cluster(yard, extra)
     yard.run(*LOGIN)
     api, journal = proxmoxer_client(yard.running), watch_calls(yard.running)
 

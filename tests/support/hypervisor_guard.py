@@ -60,6 +60,7 @@ async def judge(
     token: str | None = None,
     owners: Owners | None = None,
     operator: Operator | None = None,
+    beside: tuple[Change, ...] = (),
 ) -> list[Finding]:
     """Return what the guard finds, with what it reads of a lab."""
     connection = proxmox.Connection(
@@ -68,6 +69,7 @@ async def judge(
         trust=proxmox.Trust(fingerprint=running.fingerprint),
     )
     implied = derive_implied_calls(Desired(), Changes(planned=changes))
+    implied = replace(implied, beside=Changes(planned=beside))
     caller = caller_of(connection)
     async with proxmox.Client(connection) as client:
         cluster = await survey(client, ())

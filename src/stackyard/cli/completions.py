@@ -11,6 +11,8 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.cli.shared_target import SHARED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -30,7 +32,6 @@ __all__ = [
 
 # A store on another machine that does not answer in this time is left out.
 _PATIENCE_S = 1.5
-_SHARED = "site:shared"
 # A site may be from somebody else: what a shell would read as more than a word is not offered.
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]*")
 
@@ -63,7 +64,7 @@ def complete_targets(ctx: click.Context) -> Iterator[str]:
     # What site.yaml makes on a node belongs to the node where no file describes it.
     known["hypervisor"] = known["hypervisor"] or _stems(root / "nodes")
     yield from (f"{kind}:{name}" for kind, found in known.items() for name in found)
-    yield _SHARED
+    yield SHARED
 
 
 @_completing

@@ -54,6 +54,8 @@ class ImpliedCalls:
         overcommit: How much more than there is may be promised.
         changes: What the plan does with each resource.
         declared: What the layers below declare.
+        beside: What is done with tokens and their roles beside the engine.
+        used_tokens: The tokens that nodes of the site use, each with these nodes.
     """
 
     desired: Desired
@@ -67,6 +69,8 @@ class ImpliedCalls:
     overcommit: Overcommit = Overcommit()
     changes: Changes = field(default_factory=lambda: Changes(planned=()))
     declared: Declared = field(default_factory=Declared)
+    beside: Changes = field(default_factory=lambda: Changes(planned=()))
+    used_tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_existing(cls, desired: Desired) -> ImpliedCalls:

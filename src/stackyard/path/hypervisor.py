@@ -206,20 +206,34 @@ class SharedSource:
             InvalidInputError: The parts do not fit; the error carries every problem.
         """
         del name
-        source = HypervisorSource(self.resolver)
-        source.require_files("What all envs share")
+        node = self.resolver.any_node(host)
+        chosen = self.list_owners(node)
+        if len(chosen) > 1:
+            first, second = (f"{_KIND}:{one}" for one in chosen)
+            raise UsageError(
+                f"What site.yaml makes on {node} belongs to two hypervisors: `{first}` and `{second}`. Name "
+                f"one after the other in place of `{self.kind}:{_SHARED}`."
+            )
+        source, (owner,) = HypervisorSource(self.resolver), chosen
+        return source.resolve(owner, host if owner in self.resolver.site.hypervisors else None)
+
+    def list_owners(self, host: str | None) -> tuple[str, ...]:
+        """Return the hypervisors that have what all envs share on a node, in the order of their applies.
+
+        A zone may lie on a bridge of the node; nothing of a node needs what else belongs to its cluster.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            InvalidInputError: A file cannot be read, or the parts do not fit.
+        """
+        HypervisorSource(self.resolver).require_files("What all envs share")
         node = self.resolver.any_node(host)
         shared = split_shared(self.resolver.resolve_shared(node))
         owners = find_owners(self.resolver.site, node)
-        has_interfaces, has_more = not shared.interfaces.is_empty, not shared.cluster_wide.is_empty
-        if has_interfaces and has_more and owners.interfaces != owners.cluster_wide:
-            raise UsageError(
-                f"What site.yaml makes on {node} belongs to two hypervisors: its bridges and VLANs to "
-                f"`{_KIND}:{owners.interfaces}`, its pools and SDN to `{_KIND}:{owners.cluster_wide}`. Name "
-                f"one after the other in place of `{self.kind}:{_SHARED}`."
-            )
-        chosen = owners.cluster_wide if has_more and not has_interfaces else owners.interfaces
-        return source.resolve(chosen, host if chosen in self.resolver.site.hypervisors else None)
+        if shared.cluster_wide.is_empty or owners.interfaces == owners.cluster_wide:
+            return (owners.interfaces,)
+        both = (owners.interfaces, owners.cluster_wide)
+        return both[1:] if shared.interfaces.is_empty else both
 
 
 def _api_node(loaded: LoadedFile[Any]) -> str | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stackyard.desired import Desired
 from stackyard.engine import tofu
 from stackyard.guard import Verdict, inspect, inspect_facts
 from stackyard.guard.checks import NAMES, UNKNOWN, find_refusals, list_follow_ups, list_reads
-from stackyard.guard.hypervisor.cluster_uses import ACL, USERS
 from stackyard.guard.hypervisor.management import STATUS
 from stackyard.guard.implied import ImpliedCalls, derive_implied_calls
 from stackyard.path.bpg_login import find_unlike_logins
@@ -20,11 +19,8 @@ from stackyard.render.references import address_of
 from stackyard.render.userdata import with_data_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stackyard.engine.changes import Changes
-    from stackyard.guard.facts import ApiRead, Facts
-    from stackyard.path.credentials.rows import CredentialPlan
+    from stackyard.guard.facts import Facts
     from stackyard.path.plan import PlanRequest
     from stackyard.path.plan_input import PlanInput
     from stackyard.path.run import Run
@@ -55,7 +51,12 @@ async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: Pl
     whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
     named = with_data_files(whole, run.resolved.target.state_name)
     implied = derive_implied_calls(named, changes, run.resolved.overcommit)
-    implied = dataclasses.replace(implied, declared=run.resolved.declared())
+    implied = dataclasses.replace(
+        implied,
+        declared=run.resolved.declared(),
+        beside=scene.credentials.access,
+        used_tokens=scene.credentials.used,
+    )
     facts = await _read(run, implied, scene)
     verdict = verdict.join(inspect_facts(implied, facts, allowances))
     if run.served is None:
@@ -96,32 +97,6 @@ async def _read(run: Run, implied: ImpliedCalls, scene: PlanInput) -> Facts:
             answers={**facts.answers, **more.answers},
             unanswered={**facts.unanswered, **more.unanswered},
         )
-    facts = dataclasses.replace(facts, answers=_without_removed(facts, scene.credentials))
     # Only what concerns the network of nodes asks for their addresses.
     operator = await find_operator(run.resolved) if STATUS in facts.answers else None
     return dataclasses.replace(facts, owners=scene.owners, operator=operator)
-
-
-def _without_removed(facts: Facts, credentials: CredentialPlan) -> dict[ApiRead, Any]:
-    """Return the answers without the tokens and their roles that are removed before the engine starts."""
-    going = [step for step in credentials.steps if step.removes]
-    tokens = {step.name for step in going if step.entry is None}
-    entries = {(step.entry.path, step.entry.owner, step.entry.role) for step in going if step.entry}
-    answers = dict(facts.answers)
-    if USERS in answers:
-        answers[USERS] = [_drop_tokens(row, tokens) for row in facts.rows(USERS)]
-    if ACL in answers:
-        answers[ACL] = [
-            row
-            for row in facts.rows(ACL)
-            if row.get("ugid") not in tokens
-            and (row.get("path"), row.get("ugid"), row.get("roleid")) not in entries
-        ]
-    return answers
-
-
-def _drop_tokens(row: Mapping[str, Any], tokens: set[str]) -> dict[str, Any]:
-    kept = [
-        one for one in row.get("tokens") or () if f"{row.get('userid')}!{one.get('tokenid')}" not in tokens
-    ]
-    return {**row, "tokens": kept}

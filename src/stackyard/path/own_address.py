@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 from stackyard.guard.facts import Operator
 
 if TYPE_CHECKING:
+    from stackyard.clients import proxmox
     from stackyard.path.target import Resolved
 
-__all__ = ["find_operator"]
+__all__ = ["find_endpoint", "find_operator"]
 
 _API, _SSH = 8006, 22
+
+
+async def find_endpoint(connection: proxmox.Connection) -> Operator:
+    """Return the address of the node whose API is called."""
+    url = urllib.parse.urlsplit(connection.base_url())
+    _, endpoint = await asyncio.to_thread(_look, url.hostname or "", url.port or _API)
+    return Operator(endpoint=endpoint)
 
 
 async def find_operator(resolved: Resolved) -> Operator:

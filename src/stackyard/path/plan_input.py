@@ -16,6 +16,7 @@ from stackyard.path.cluster_objects import with_objects
 from stackyard.path.credentials.look import find_imports, look_at_credentials
 from stackyard.path.first_boot_data import data_notes, keep_images
 from stackyard.path.handover import look_at_states
+from stackyard.path.kept_settings import import_settings, keep_settings
 from stackyard.path.owners import read_owners
 from stackyard.path.settle import ModelContext, settle
 from stackyard.path.shared_files import Files, look_at_files
@@ -93,6 +94,10 @@ async def look(run: Run, plan_request: PlanRequest, created: frozenset[str] = fr
         files = await look_at_files(run, before, mode=plan_request.mode)
         credentials = await look_at_credentials(run, plan_request, record, known)
         imports = await find_imports(run, record, known)
+        wanted = files.desired
+        if plan_request.mode is tofu.PlanMode.NORMAL:
+            wanted = await keep_settings(run.client, wanted)
+            imports += import_settings(wanted, known)
     around = ModelContext(
         known=known,
         cluster=cluster,
@@ -100,7 +105,7 @@ async def look(run: Run, plan_request: PlanRequest, created: frozenset[str] = fr
         unfinished={entry.subject.name: entry.vm_id for entry in unfinished if entry.subject.name},
         permits=plan_request.allowances.permits,
     )
-    settled = settle(files.desired, around)
+    settled = settle(wanted, around)
     exists = {guest.vm_id for guest in cluster.guests}
     desired, notes = keep_images(settled.desired, known, exists, plan_request.recreate | created)
     notes = (*notes, *data_notes(desired, known, cluster, record))

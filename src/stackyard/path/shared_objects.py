@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics, Kind
+from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Desired
 from stackyard.path.named_objects import describe_object, list_cluster_objects, list_networks_and_pools
 from stackyard.render.references import POOL
-from stackyard.sources.hypervisor.build import list_entries
+from stackyard.sources.hypervisor.build import build_desired, list_entries
 from stackyard.sources.site.entities.networks import BridgeNetwork, VlanNetwork
 from stackyard.sources.site.hypervisor_owners import find_shared_parts
 from stackyard.sources.site.networks import read_shared_networks
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
     from stackyard.sources.site.networks import DeclaredNetwork
     from stackyard.sources.site.tree import LoadedFile
 
-__all__ = ["SharedObjects", "join_shared", "shared_desired", "split_shared"]
+__all__ = [
+    "SharedObjects",
+    "check_two_places",
+    "join_shared",
+    "place_shared",
+    "shared_desired",
+    "split_shared",
+]
 
 TWO_PLACES = Kind(
     code="E-HYPERVISOR-TWO-PLACES",
@@ -91,25 +100,42 @@ def join_shared(
         InvalidInputError: The file and site.yaml describe the same object differently.
     """
     found = Diagnostics()
+    twice = _compare(site, shared, own, loaded, found)
+    found.raise_errors("What site.yaml makes for all envs")
+    alone = (one for one in list_networks_and_pools(shared) if one.address not in twice)
+    places = {one.address: place for one in alone if (place := place_shared(site, one)) is not None}
+    return own.model_copy(update=_without(shared, twice)), places
+
+
+def check_two_places(resolver: ConfigResolver, found: Diagnostics) -> None:
+    """Report every object that site.yaml and a file of hypervisors/ describe differently."""
+    site = resolver.site
+    for name, loaded in sorted(site.hypervisors.items()):
+        # What is wrong with a part by itself is reported where that is checked.
+        with contextlib.suppress(InvalidInputError):
+            _compare(site, shared_desired(resolver, name), build_desired(loaded.model), loaded, found)
+
+
+def _compare(
+    site: Site, shared: Desired, own: Desired, loaded: LoadedFile[Any] | None, found: Diagnostics
+) -> set[str]:
+    """Return the addresses of what site.yaml describes and a file does too; report where they differ."""
     described = {named.identity: (one, named) for one, named in list_cluster_objects(own)}
-    places: dict[str, Location] = {}
     twice: set[str] = set()
     for there in list_networks_and_pools(shared):
-        place = _place(site, there)
         if there.identity not in described:
-            places |= {} if place is None else {there.address: place}
             continue
         one, named = described[there.identity]
         twice.add(there.address)
         differing = _differences(there, named)
         if differing and loaded is not None:
+            place = place_shared(site, there)
             paths = {entry.key: entry.path for entry in list_entries(loaded.model)}
             said = describe_object(there.kind, there.values)
             detail = f"{said}: {loaded.places.path} differs from {_name(place)} in {', '.join(differing)}."
             also = () if place is None else (place,)
             found.add(TWO_PLACES, detail, loaded.places.place(paths[one.key]), also=also)
-    found.raise_errors("What site.yaml makes for all envs")
-    return own.model_copy(update=_without(shared, twice)), places
+    return twice
 
 
 def _name(place: Location | None) -> str:
@@ -145,7 +171,7 @@ def _said(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _place(site: Site, one: NamedObject) -> Location | None:
+def place_shared(site: Site, one: NamedObject) -> Location | None:
     """Return where site.yaml says an object."""
     if site.file is None:
         return None

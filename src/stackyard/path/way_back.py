@@ -22,13 +22,21 @@ from stackyard.clients.proxmox import quote
 from stackyard.guard.hypervisor.management import CUTS_MANAGEMENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from stackyard.clients.ssh.host import Host
     from stackyard.guard import Verdict
     from stackyard.path.run import Run
 
-__all__ = ["NetworkRestoredError", "NoWayBackError", "NodeLostError", "keep_way_back"]
+__all__ = [
+    "NetworkRestoredError",
+    "NoWayBackError",
+    "NodeLostError",
+    "ReachedNode",
+    "keep_way_back",
+    "keep_ways_back",
+    "list_cut_nodes",
+]
 
 _FILE = "/etc/network/interfaces"
 _SAVED = "/etc/network/interfaces.before-stackyard"
@@ -72,7 +80,7 @@ class NoWayBackError(StackyardError):
     summary = "A network change would have no way back"
     default_remedy = (
         "Let stackyard log in to the node over SSH as root (or as a user with sudo); `stackyard preflight -H "
-        "NODE` tests the login. Then repeat."
+        "NODE` tests the login. A stack has the login in the block `ssh` of its provider. Then repeat."
     )
 
 
@@ -95,22 +103,60 @@ class NodeLostError(StackyardError):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedNode:
+    """A node whose network changes, and how it is reached.
+
+    Attributes:
+        name: What Proxmox calls it.
+        host: How to log in to it.
+        client: Speaks to its cluster.
+    """
+
+    name: str
+    host: Host
+    client: proxmox.Client
+
+
+def list_cut_nodes(verdict: Verdict) -> list[str]:
+    """Return the nodes whose management address a plan may cut off, and the user has named."""
+    found = (one.permit for one in verdict.permitted if one.kind is CUTS_MANAGEMENT)
+    return sorted({permit.name for permit in found if permit})
+
+
 @contextlib.asynccontextmanager
 async def keep_way_back(run: Run, verdict: Verdict) -> AsyncIterator[None]:
-    """Let the nodes whose management address may be cut off undo the changes of the block by themselves.
+    """Let the nodes whose management address a plan may cut off undo the changes of the block.
 
     Raises:
         NoWayBackError: That cannot be had on a node; the block is not entered.
         NetworkRestoredError: A node was cut off, and has its old network again.
         NodeLostError: A node does not answer any more.
     """
-    nodes = sorted(
-        {one.permit.name for one in verdict.permitted if one.kind is CUTS_MANAGEMENT and one.permit}
-    )
+    nodes = [
+        ReachedNode(name=node, host=_login(run, node), client=run.client) for node in list_cut_nodes(verdict)
+    ]
+    async with keep_ways_back(nodes, run.emit):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def keep_ways_back(nodes: Sequence[ReachedNode], emit: events.Emit) -> AsyncIterator[None]:
+    """Let nodes undo the changes of the block by themselves.
+
+    Args:
+        nodes: The nodes whose network changes.
+        emit: Takes the events.
+
+    Raises:
+        NoWayBackError: That cannot be had on a node; the block is not entered.
+        NetworkRestoredError: A node was cut off, and has its old network again.
+        NodeLostError: A node does not answer any more.
+    """
     if not nodes:
         yield
         return
-    ways = [_WayBack(run=run, node=node, host=_login(run, node)) for node in nodes]
+    ways = [_WayBack(reached=one, emit=emit) for one in nodes]
     failures = [
         one for one in await asyncio.gather(*(way.set() for way in ways), return_exceptions=True) if one
     ]
@@ -146,9 +192,8 @@ def _login(run: Run, node: str) -> Host:
 class _WayBack:
     """The timer of one node."""
 
-    run: Run
-    node: str
-    host: Host
+    reached: ReachedNode
+    emit: events.Emit
     # The timers that may be set, the newest last.
     units: list[str] = field(default_factory=list)
     # What the saved network is called once the new one stays.
@@ -175,8 +220,10 @@ class _WayBack:
         try:
             await self._run_at_node(" && ".join(commands))
         except (ssh.SshError, UnreachableError) as err:
-            raise NoWayBackError(f"On {self.node}, no timer can be set: {err.detail}") from err
-        self._say(f"{self.node} puts its old network back if it is out of reach for {_PATIENCE_S} seconds.")
+            raise NoWayBackError(f"On {self.reached.name}, no timer can be set: {err.detail}") from err
+        self._say(
+            f"{self.reached.name} puts its old network back if it is out of reach for {_PATIENCE_S} seconds."
+        )
 
     async def undo(self) -> None:
         """Stop the timer of a change that is not made, where the node can be reached."""
@@ -209,18 +256,19 @@ class _WayBack:
                 break
             except (ssh.SshError, UnreachableError, proxmox.ProxmoxError) as err:
                 if time.monotonic() > until:
-                    raise NodeLostError(f"{self.node} does not answer: {err.detail}") from err
+                    raise NodeLostError(f"{self.reached.name} does not answer: {err.detail}") from err
                 if not told:
                     told = True
                     self._say(
-                        f"{self.node} does not answer; its timer puts the old network back.", is_bad=True
+                        f"{self.reached.name} does not answer; its timer puts the old network back.",
+                        is_bad=True,
                     )
                 await asyncio.sleep(_RETRY_S)
         if not is_kept:
             raise NetworkRestoredError(
-                f"{self.node} was out of reach for {_PATIENCE_S} seconds after its network had changed, or "
-                "was restarted. It has its old network again; the state may say otherwise until the next "
-                "apply."
+                f"{self.reached.name} was out of reach for {_PATIENCE_S} seconds after its network had "
+                "changed, or was restarted. It has its old network again; the state may say otherwise until "
+                "the next apply."
             )
 
     async def _stop(self) -> bool:
@@ -235,8 +283,8 @@ class _WayBack:
             with contextlib.suppress(ssh.SshError, UnreachableError):
                 await self._run_at_node(_REMOVE_SERVICE)
             return False
-        self.run.client.expire_reads()
-        await self.run.client.get(f"/nodes/{quote(self.node)}/network")
+        self.reached.client.expire_reads()
+        await self.reached.client.get(f"/nodes/{quote(self.reached.name)}/network")
         said = await self._run_at_node(
             f"{_STOP_TIMERS}; test -e {_SAVED} && mv -f {_SAVED} {self.kept}; {_REMOVE_SERVICE}; "
             f"test -e {self.kept} && echo kept || echo restored"
@@ -258,7 +306,7 @@ class _WayBack:
         Raises:
             SshError: The node does not answer, or refuses.
         """
-        host = replace(self.host, connect_s=min(self.host.connect_s, _COMMAND_S))
+        host = replace(self.reached.host, connect_s=min(self.reached.host.connect_s, _COMMAND_S))
         async with ssh.connect(host) as shell:
             # OpenSSH's settings may name another user than the site.
             sudo = "" if shell.host.username == "root" else "sudo -n "
@@ -266,4 +314,4 @@ class _WayBack:
 
     def _say(self, text: str, *, is_bad: bool = False) -> None:
         level = events.LogLevel.WARNING if is_bad else events.LogLevel.INFO
-        self.run.emit(events.LogLine(level=level, source="network", text=text))
+        self.emit(events.LogLine(level=level, source="network", text=text))

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from stackyard.clients import ssh
     from stackyard.provider.kinds import Work
+    from stackyard.provider.session import Session
 
-__all__ = ["open_shell", "sudo"]
+__all__ = ["find_login", "open_shell", "sudo"]
 
 
 @contextlib.asynccontextmanager
@@ -31,17 +32,21 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
     """
     from stackyard.clients import ssh  # lazy: asyncssh costs half a second, and few resources need it
 
-    async with ssh.connect(await _login(work, node)) as shell:
+    async with ssh.connect(await find_login(work.session, node)) as shell:
         yield shell
 
 
-async def _login(work: Work, node: str) -> Host:
-    """Return the login that the caller has for a node, else what the provider block says."""
-    session = work.session
+async def find_login(session: Session, node: str) -> Host:
+    """Return the login that the caller has for a node, else what the provider block says.
+
+    Raises:
+        ProviderSettingsError: No one says where its SSH server is.
+        ProxmoxError: The API cannot say it.
+    """
     if node in session.logins:
         return session.logins[node]
     settings = session.settings.ssh
-    known = settings.nodes.get(node) or SshNode(address=await _address(work, node), port=SSH_PORT)
+    known = settings.nodes.get(node) or SshNode(address=await _address(session, node), port=SSH_PORT)
     if session.other_login is not None:
         return dataclasses.replace(session.other_login, address=known.address, port=known.port)
     return Host(
@@ -61,11 +66,13 @@ def sudo(shell: ssh.Shell) -> str:
     return "" if shell.host.username == "root" else "sudo -n "
 
 
-async def _address(work: Work, node: str) -> str:
+async def _address(session: Session, node: str) -> str:
     """Return the address of a node as its network has it: the one with a gateway before any other."""
-    if work.session.settings.ssh.by_name:
+    if session.settings.ssh.by_name:
         return node
-    interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{quote(node)}/network", max_age_s=60.0)
+    interfaces: list[dict[str, Any]] = await session.client.get(
+        f"/nodes/{quote(node)}/network", max_age_s=60.0
+    )
     for wanted in (("address", "gateway"), ("address6", "gateway6"), ("address",), ("address6",)):
         for interface in interfaces:
             address = usable_address(interface.get(wanted[0]))

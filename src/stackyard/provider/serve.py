@@ -79,6 +79,7 @@ class RunningProvider:
             id. Proxmox does not keep all of it: an import begins with this, and reads the rest.
         waits: Tells what the guests that are being changed wait for.
         client: Gives the client of the cluster, once an engine has said which one; None before.
+        sessions: Gives the sessions of all clusters that an engine has configured.
     """
 
     reattach: str
@@ -88,6 +89,7 @@ class RunningProvider:
     expected: dict[tuple[str, str], Object] = field(default_factory=dict)
     waits: GuestWaits = field(default_factory=GuestWaits)
     client: Callable[[], Client | None] = lambda: None
+    sessions: Callable[[], tuple[Session, ...]] = lambda: ()
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -110,6 +112,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[RunningProvider
                 expected=answering.expected,
                 waits=answering.waits,
                 client=answering.find_client,
+                sessions=answering.list_sessions,
             )
         finally:
             await answering.end()
@@ -204,6 +207,10 @@ class _ProviderServer:
         """Return the client of the cluster that was configured first, once an engine has said which one."""
         first = None if self._sessions is None else self._sessions.first
         return None if first is None else first.client
+
+    def list_sessions(self) -> tuple[Session, ...]:
+        """Return the sessions of all clusters that an engine has configured."""
+        return () if self._sessions is None else self._sessions.configured
 
     async def end(self) -> None:
         """Stop answering; what is being applied is brought to its end.

@@ -79,6 +79,11 @@ class Sessions:
         """The session that was configured first; None before."""
         return self._known[0][1] if self._known else None
 
+    @property
+    def configured(self) -> tuple[Session, ...]:
+        """The sessions that were configured, in their order."""
+        return tuple(session for _, session in self._known)
+
     def stop(self) -> None:
         """End every wait: the user interrupted the run."""
         for _, session in self._known:

@@ -86,21 +86,29 @@ class Settings:
     async def create(self, work: Work, planned: Object) -> Object:
         """Set what is configured; what else is set stays."""
         sent = {**params(self.fields, planned), **hidden(self.fields, work.config), **self.named}
-        await work.client.put(self._path(planned), sent)
+        await work.client.put(self.path_of(planned), sent)
         return await self._finish(work, planned)
 
     async def read(self, work: Work, state: Object) -> Object | None:
         """Return the settings as they are; the path of a node that is gone is an error, not an empty one."""
-        found = await work.client.get(self._path(state), dict(self.query), max_age_s=_AGE_S)
-        read = {**state, "id": self.identity(state), **values(self.fields, found or {})}
-        return {**read, **self.own_state(state, found or {})}
+        found = await work.client.get(self.path_of(state), dict(self.query), max_age_s=_AGE_S)
+        return {**state, "id": self.identity(state), **self.attributes(state, found or {})}
+
+    def attributes(self, known: Object, found: Mapping[str, Any]) -> Object:
+        """Return the attributes for an answer of Proxmox, with what it does where a property is not set.
+
+        Args:
+            known: What is known besides: the state, or the node.
+            found: The answer.
+        """
+        return {**values(self.fields, found), **self.own_state(known, found)}
 
     async def update(self, work: Work, prior: Object, planned: Object) -> Object:
         """Change what differs, and unset what is not configured any more."""
         sent, unset = changes(self.fields, prior, planned)
         sent |= {**hidden(self.fields, work.config), **self.named}
         unset = [name for name in unset if name not in sent]
-        await work.client.put(self._path(prior), {**sent, "delete": ",".join(unset) or None})
+        await work.client.put(self.path_of(prior), {**sent, "delete": ",".join(unset) or None})
         return await self._finish(work, planned)
 
     async def delete(self, work: Work, state: Object) -> None:
@@ -111,11 +119,12 @@ class Settings:
         if not unset and not self.removed:
             return
         sent = {**self.named, **self.removed, "delete": ",".join(unset) or None}
-        await work.client.put(self._path(state), sent)
+        await work.client.put(self.path_of(state), sent)
         if self.finish is not None:
             await self.finish(work, state)
 
-    def _path(self, state: Object) -> str:
+    def path_of(self, state: Object) -> str:
+        """Return its path."""
         return self.path if isinstance(self.path, str) else self.path(state)
 
     async def _finish(self, work: Work, planned: Object) -> Object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.cli import stackyard
 from tests.support.site import write_site
 
 from stackyard.base.errors import InvalidInputError, UsageError
@@ -98,7 +99,7 @@ def test_files_have_what_is_theirs_and_take_it_over_from_the_node(tmp_path: Path
     assert [(one.target, one.interfaces) for one in first.successors] == [("hypervisor:home", False)]
     assert [(one.target, one.interfaces) for one in two.successors] == [("hypervisor:home", False)]
     assert whole.successors == ()
-    with pytest.raises(UsageError, match="`hypervisor:first`, its pools and SDN to `hypervisor:home`"):
+    with pytest.raises(UsageError, match="two hypervisors: `hypervisor:first` and `hypervisor:home`"):
         SharedSource(source.resolver).resolve("shared", "one")
 
 
@@ -120,6 +121,11 @@ def test_two_places_say_the_same_or_both_are_named(tmp_path: Path) -> None:
         assert finding.where is not None
         assert finding.where.path.endswith(f"hypervisors/{name}.yaml")
         assert [one.path.endswith("site.yaml") for one in finding.also] == [True]
+    # `site validate` reports both at once, as findings of the site.
+    ended = stackyard("site", "validate", "--site", str(tmp_path / "b"), "--json")
+    reported = [one["code"] for one in ended.document["error"]["diagnostics"]]
+    assert reported.count("E-HYPERVISOR-TWO-PLACES") == 2
+    assert stackyard("site", "validate", "--site", str(tmp_path / "a")).status == 0
 
 
 def test_a_file_that_cannot_be_read_stops_every_owner(tmp_path: Path) -> None:
@@ -179,3 +185,18 @@ def test_nodes_of_two_clusters_with_one_name_keep_what_is_theirs(tmp_path: Path)
     assert find_owners(site, "a").interfaces == "a"
     assert find_owners(site, "b").interfaces == "b"
     assert list_implied(site) == ["b"]
+
+
+def test_a_node_without_a_file_is_explained_by_site_yaml(tmp_path: Path) -> None:
+    folder = resolver(tmp_path, OF_NODE).site.root
+    ended = stackyard("explain", "hypervisor:two", "--site", str(folder), "--json")
+    assert ended.status == 0, ended.stderr
+    values = {(one["section"], one["key"]): one for one in ended.document["values"]}
+    assert values["node", "node"]["value"] == "pve2"
+    bridge = values["bridge vmbr7 on pve2", "name"]
+    assert (bridge["value"], Path(bridge["file"]).name, bridge["line"]) == ("vmbr7", "site.yaml", 2)
+    assert [one["name"] for one in ended.document["desired"]["bridges"]] == ["vmbr7"]
+    # A file has its values first, and then those of site.yaml.
+    first = stackyard("explain", "hypervisor:first", "--site", str(folder), "--json").document
+    assert {one["section"] for one in first["values"]} >= {"node", "bridge vmbr7 on pve1"}
+    assert stackyard("explain", "hypervisor:none", "--site", str(folder)).status == 65

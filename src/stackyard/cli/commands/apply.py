@@ -15,6 +15,7 @@ from stackyard.cli.operator_options import manifest_options, run_options
 from stackyard.cli.operators import operate
 from stackyard.cli.path_options import login_options, permit_options, reach_options, repair_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.shared_target import names_shared
 from stackyard.cli.stack_options import (
     checkout_option,
     engine_arguments,
@@ -97,6 +98,10 @@ def apply(session: Session, /, **values: Any) -> Result:
         from stackyard.cli.runs.apply import run_apply  # lazy: the help needs none of it
         from stackyard.cli.runs.login import log_in_first  # lazy: as above
 
+    if names_shared(values):
+        from stackyard.cli.runs.shared import run_shared  # lazy: as above
+
+        return session.run(run_shared(session, values, run_apply, is_dry=values["dry_run"]))
     return session.run(run_apply(session, values, log_in_first(session, values)))
 
 

@@ -11,6 +11,7 @@ from stackyard.cli.completions import complete_targets
 from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import reach_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.shared_target import names_shared
 from stackyard.cli.stack_options import (
     engine_arguments,
     names_stacks,
@@ -48,4 +49,8 @@ def drift(session: Session, /, **values: Any) -> Result:
     with pause_garbage_collection():
         from stackyard.cli.runs.drift import run_drift  # lazy: the help needs none of it
 
+    if names_shared(values):
+        from stackyard.cli.runs.shared import run_shared  # lazy: as above
+
+        return session.run(run_shared(session, values, run_drift))
     return session.run(run_drift(session, values))

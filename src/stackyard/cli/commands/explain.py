@@ -44,7 +44,7 @@ _LONGEST_SHOWN = 60
 def explain(session: Session, /, env: str, said: str | None, **values: Any) -> Result:
     """Show each resolved value of a TARGET, with its file and line.
 
-    The target is an env (`dev`, or `env:dev`), or a cluster or node of hypervisors/ (`hypervisor:home`).
+    The target is an env (`dev`, or `env:dev`), or a cluster or node (`hypervisor:home`).
     Values that no file sets are marked as defaults. Secrets are masked; only the file of --out contains them.
 
     \b
@@ -123,11 +123,10 @@ def _explain_env(resolver: ConfigResolver, env: str, host: str | None) -> Result
 
 
 def _explain_hypervisor(resolver: ConfigResolver, name: str) -> Result:
-    from stackyard.sources.hypervisor.build import build_desired  # lazy: as the resolver itself
-    from stackyard.sources.site.explain_hypervisor import explain_hypervisor  # lazy: as above
+    from stackyard.path.explain_hypervisor import explain_target  # lazy: as the resolver itself
 
-    rows = [(value, value.value) for value in explain_hypervisor(resolver, name)]
-    desired = build_desired(resolver.hypervisor(name).model)
+    values, desired = explain_target(resolver, name)
+    rows = [(value, value.value) for value in values]
     return Result(
         document={
             "hypervisor": name,

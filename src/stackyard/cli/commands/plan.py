@@ -11,6 +11,7 @@ from stackyard.cli.completions import complete_targets
 from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import permit_options, reach_options, repair_options
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.shared_target import names_shared
 from stackyard.cli.stack_options import (
     engine_arguments,
     names_stacks,
@@ -64,4 +65,8 @@ def plan(session: Session, /, **values: Any) -> Result:
     with pause_garbage_collection():
         from stackyard.cli.runs.plan import run_plan  # lazy: the help needs none of it
 
+    if names_shared(values):
+        from stackyard.cli.runs.shared import run_shared  # lazy: as above
+
+        return session.run(run_shared(session, values, run_plan))
     return session.run(run_plan(session, values))

@@ -76,11 +76,13 @@ def validate(said: str | None) -> Result:
     stackyard site validate
     stackyard site validate --json | jq '.error.diagnostics[].detail'
     """  # noqa: D301 - click reads the control character
+    from stackyard.path.shared_objects import check_two_places  # lazy: pydantic, only for this verb
     from stackyard.sources.manifest.read import (  # lazy: pydantic, only for this verb
         check_damaged,
         read_manifest,
     )
     from stackyard.sources.site.load import Site  # lazy: as above
+    from stackyard.sources.site.resolver import ConfigResolver  # lazy: as above
 
     checked = Site.open(said)
     found = Diagnostics()
@@ -89,6 +91,7 @@ def validate(said: str | None) -> Result:
         read_manifest(checked, manifest, found)
     for name in checked.damaged.get("manifests", ()):
         check_damaged(checked, name, found)
+    check_two_places(ConfigResolver(checked), found)
     found.raise_errors(f"The site {checked.root}")
     _add_states_without_input(checked, found)
     warnings = found.warnings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
-from stackyard.cli.result import Result
 from stackyard.cli.runs.apply import run_apply
+from stackyard.cli.runs.shared import join_results
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.hypervisor import HypervisorSource
 from stackyard.path.target import find_target
@@ -17,8 +17,8 @@ from stackyard.sources.site.hypervisor_owners import find_owners
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.cli.result import Result
     from stackyard.cli.session import Session
-    from stackyard.cli.views.text_writer import TextWriter
     from stackyard.path.credentials.perform import LoginSession
     from stackyard.sources.site.load import Site
 
@@ -50,18 +50,7 @@ async def run_hypervisors_apply(
         await run_apply(session, {**values, "target": f"{source.kind}:{one}", "all_stacks": False}, login)
         for one in list_files(environments.resolver.site, name)
     ]
-
-    def show(writer: TextWriter) -> None:
-        for result in results:
-            if result.show is not None:
-                writer.line(str(result.document["target"]))
-                result.show(writer)
-
-    return Result(
-        document={"targets": [dict(result.document) for result in results]},
-        show=show,
-        status=max(result.status for result in results),
-    )
+    return join_results(results)
 
 
 def list_files(site: Site, cluster: str) -> tuple[str, ...]:

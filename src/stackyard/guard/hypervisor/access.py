@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.guard.facts import ROOT, ApiRead
-from stackyard.guard.hypervisor.cluster_uses import ACL, USERS, acl_of
+from stackyard.guard.hypervisor.cluster_uses import ACL, USERS, acl_of, token_of
 from stackyard.guard.hypervisor.taken import is_expired
 from stackyard.guard.subjects import short_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from stackyard.engine.changes import Change, Changes
+    from stackyard.engine.changes import Change
     from stackyard.guard.facts import Facts
 
 __all__ = ["ACL_KINDS", "ROLES", "Access", "Account", "Entry", "foresee_access", "read_access"]
@@ -137,9 +137,9 @@ def read_access(facts: Facts) -> Access:
     )
 
 
-def foresee_access(access: Access, changes: Changes) -> Access:
+def foresee_access(access: Access, changes: Iterable[Change]) -> Access:
     """Return who may do what once a plan is applied."""
-    mine = [change for change in changes.planned if short_kind(change) in ACL_KINDS]
+    mine = [change for change in changes if short_kind(change) in ACL_KINDS]
     for change in mine:
         if change.before is not None and (change.destroys or short_kind(change) == "acl"):
             access = _without(access, short_kind(change), change)
@@ -158,7 +158,9 @@ def _without(access: Access, kind: str, change: Change) -> Access:
     if kind == "role":
         return replace(access, roles=_drop(access.roles, before.get("role_id")))
     if kind == "user_token":
-        return replace(access, tokens=_drop(access.tokens, _token_id(before)))
+        name = token_of(before)
+        kept = frozenset(one for one in access.entries if one.holder != name)
+        return replace(access, tokens=_drop(access.tokens, name), entries=kept)
     name = str(before.get("user_id") if kind == "user" else before.get("group_id"))
     kept = frozenset(
         one
@@ -188,15 +190,11 @@ def _with(access: Access, kind: str, after: Mapping[str, Any]) -> Access:
         return replace(access, users={**access.users, str(after.get("user_id")): user})
     if kind == "user_token":
         token = Account(works=works, is_separate=after.get("privileges_separation") is not False)
-        return replace(access, tokens={**access.tokens, _token_id(after): token})
+        return replace(access, tokens={**access.tokens, token_of(after): token})
     if kind == "role":
         privileges = _texts(after.get("privileges"))
         return replace(access, roles={**access.roles, str(after.get("role_id")): privileges})
     return access
-
-
-def _token_id(values: Mapping[str, Any]) -> str:
-    return f"{values.get('user_id')}!{values.get('token_name')}"
 
 
 def _drop(known: Mapping[str, Any], name: Any) -> dict[str, Any]:

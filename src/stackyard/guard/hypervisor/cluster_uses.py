@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.proxmox import quote
@@ -31,6 +31,8 @@ __all__ = [
     "list_cluster_uses",
     "lower_interfaces",
     "pool_of",
+    "token_of",
+    "without_removed",
 ]
 
 ACL = ApiRead("/access/acl")
@@ -68,6 +70,36 @@ def acl_of(values: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return path, holder and role of an entry of the access list, from the values of its resource."""
     holder = values.get("token_id") or values.get("user_id") or values.get("group_id")
     return str(values.get("path")), str(holder), str(values.get("role_id"))
+
+
+def token_of(values: Mapping[str, Any]) -> str:
+    """Return the id of a token, from the values of its resource."""
+    return f"{values.get('user_id')}!{values.get('token_name')}"
+
+
+def without_removed(facts: Facts, beside: Changes) -> Facts:
+    """Return what the cluster tells, without the tokens and roles of tokens that a run removes itself."""
+    going = [change.before or {} for change in beside.planned if change.destroys]
+    tokens = {token_of(values) for values in going if "token_name" in values}
+    entries = {acl_of(values) for values in going if "role_id" in values}
+    if not going:
+        return facts
+    users = [_drop_tokens(row, tokens) for row in facts.rows(USERS)]
+    lines = [
+        row
+        for row in facts.rows(ACL)
+        if row.get("ugid") not in tokens
+        and (row.get("path"), row.get("ugid"), row.get("roleid")) not in entries
+    ]
+    known = {question: rows for question, rows in ((USERS, users), (ACL, lines)) if question in facts.answers}
+    return replace(facts, answers={**facts.answers, **known})
+
+
+def _drop_tokens(row: Mapping[str, Any], tokens: set[str]) -> dict[str, Any]:
+    kept = [
+        one for one in row.get("tokens") or () if f"{row.get('userid')}!{one.get('tokenid')}" not in tokens
+    ]
+    return {**row, "tokens": kept}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from stackyard.guard.hypervisor.cluster_uses import (
     interfaces_of,
     list_cluster_uses,
     pool_of,
+    without_removed,
 )
 from stackyard.guard.hypervisor.guest_uses import keys_that_use
 from stackyard.guard.hypervisor.taken import Sort, list_taken
@@ -119,6 +120,7 @@ def _list_candidates(taken: Taken, implied: ImpliedCalls, cluster: Cluster) -> I
 
 def find_dependants(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report what is still used, with everyone who uses it; what cannot be seen is not known to be unused."""
+    facts = without_removed(facts, implied.beside)
     unseen: dict[str, list[str]] = {}
     for taken in list_taken(implied.changes):
         users = [*_list_guests(taken, implied, facts), *list_cluster_uses(taken, implied.changes, facts)]

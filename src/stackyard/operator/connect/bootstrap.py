@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from stackyard.clients.proxmox.access_calls import (
     AccessEntry,
     make_entry_call,
     make_role_call,
+    make_token_change_call,
     make_user_call,
 )
 from stackyard.desired import ApiToken
@@ -30,7 +32,7 @@ from stackyard.operator.connect.failures import (
     TokenExistsError,
     UserDisabledError,
 )
-from stackyard.path.credentials.cluster import is_accepted
+from stackyard.path.credentials.cluster import is_accepted, read_token
 from stackyard.path.credentials.perform import CredentialWorker
 from stackyard.path.credentials.plan import settings_of
 from stackyard.path.credentials.record import change_record, read_record
@@ -43,14 +45,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
-    from stackyard.clients.proxmox.access_calls import AccessCall
+    from stackyard.clients.proxmox.access_calls import AccessCall, TokenSettings
     from stackyard.desired import Desired
     from stackyard.path.credentials.perform import LoginSession
     from stackyard.path.credentials.token_store import TokenStore
     from stackyard.path.settings import RunSettings
     from stackyard.path.target import Target
 
-__all__ = ["BootstrapRequest", "NoRoleError", "UserMissingError", "bootstrap"]
+__all__ = ["BootstrapRequest", "NoRoleError", "TokenEndedError", "UserMissingError", "bootstrap"]
 
 _ROLE = "StackyardHypervisor"
 _TOKEN = "hypervisor"  # noqa: S105 -- the name of the token, not its secret
@@ -63,6 +65,14 @@ class NoRoleError(InvalidInputError):
     code = "E-TOKEN-NO-ROLE"
     summary = "The token of the API has no role"
     default_remedy = "Give its user, and the token if it has privileges of its own, a role in `acl`."
+
+
+class TokenEndedError(InvalidInputError):
+    """The file describes the token of its own API, and lets it end before now."""
+
+    code = "E-TOKEN-ENDED"
+    summary = "The token of the API would not work: its date is over"
+    default_remedy = "Write a later `expiration_date`, or leave it out: then the token does not end."
 
 
 class UserMissingError(InvalidInputError):
@@ -121,7 +131,7 @@ class _Present:
 
     roles: frozenset[str] = frozenset()
     users: Mapping[str, bool] = field(default_factory=dict)
-    tokens: frozenset[str] = frozenset()
+    tokens: Mapping[str, TokenSettings] = field(default_factory=dict)
     entries: frozenset[tuple[str, str, str]] = frozenset()
 
 
@@ -135,6 +145,7 @@ async def bootstrap(request: BootstrapRequest, settings: RunSettings, emit: even
         OtherTokenError: The secrets have another token under its name.
         UserDisabledError: The user of the token is disabled.
         NoRoleError: The token would have no role.
+        TokenEndedError: The file lets the token end before now.
         ProxmoxError: A call failed; the same command continues from there.
     """
     connection = dataclasses.replace(request.connection, credentials=request.login.ticket)
@@ -161,7 +172,9 @@ async def bootstrap(request: BootstrapRequest, settings: RunSettings, emit: even
 
 async def _make(request: BootstrapRequest, access: _Access, worker: CredentialWorker) -> str | None:
     token, client = access.token, worker.client
+    _require_lasting(token)
     present = await _read_present(client)
+    await _repair(request, access, worker, present)
     makes = await _decide(request, access, worker, present)
     calls = _plan_calls(access, present)
     given = {(entry.path, entry.owner, entry.role) for entry in access.entries}
@@ -192,6 +205,26 @@ async def _make(request: BootstrapRequest, access: _Access, worker: CredentialWo
         else:
             await worker.give_role(entry)
     return token.id if makes else None
+
+
+def _require_lasting(token: ApiToken) -> None:
+    if token.expires and token.expires <= time.time():
+        raise TokenEndedError(f"The `expiration_date` of {token.id}, which the run would use, is over.")
+
+
+async def _repair(
+    request: BootstrapRequest, access: _Access, worker: CredentialWorker, present: _Present
+) -> None:
+    """Let a token work again that has ended, or that lost the privileges of its user; its secret stays."""
+    token = access.token
+    has = present.tokens.get(token.id)
+    kept = (await asyncio.to_thread(request.tokens.read)).get(token.store, "")
+    if has is None or token.id in request.renewed or kept.partition("=")[0] != token.id:
+        return
+    has_ended = 0 < has.expires <= time.time()
+    if has_ended or (has.separates and not token.separates):
+        what = f"let the token {token.id} work again"
+        await ApiAccess(worker.client).perform(make_token_change_call(settings_of(token), what))
 
 
 async def _drop_roles(
@@ -321,9 +354,11 @@ async def _read_present(client: proxmox.Client) -> _Present:
     return _Present(
         roles=frozenset(str(row["roleid"]) for row in roles),
         users={str(row["userid"]): bool(int(row.get("enable", 1))) for row in users},
-        tokens=frozenset(
-            f"{row['userid']}!{token['tokenid']}" for row in users for token in row.get("tokens") or ()
-        ),
+        tokens={
+            token.id: token
+            for row in users
+            for token in (read_token(row, one) for one in row.get("tokens") or ())
+        },
         entries=frozenset((str(row["path"]), str(row["ugid"]), str(row["roleid"])) for row in entries),
     )
 

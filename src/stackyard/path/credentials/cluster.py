@@ -21,6 +21,7 @@ __all__ = [
     "find_unaccepted",
     "is_accepted",
     "read_present",
+    "read_token",
     "require_shown",
 ]
 
@@ -61,7 +62,7 @@ async def read_present(client: proxmox.Client) -> PresentCredentials:
         ProxmoxError: It cannot be read.
     """
     users, entries = await asyncio.gather(client.get("/access/users", {"full": 1}), client.get("/access/acl"))
-    tokens = [_read_token(row, token) for row in users for token in row.get("tokens") or ()]
+    tokens = [read_token(row, token) for row in users for token in row.get("tokens") or ()]
     return PresentCredentials(
         users={str(row["userid"]): bool(int(row.get("enable", 1))) for row in users},
         tokens={token.id: token for token in tokens},
@@ -100,7 +101,13 @@ async def require_shown(client: proxmox.Client, names: Collection[str]) -> None:
             )
 
 
-def _read_token(user: Mapping[str, Any], row: Mapping[str, Any]) -> TokenSettings:
+def read_token(user: Mapping[str, Any], row: Mapping[str, Any]) -> TokenSettings:
+    """Return a token of a user.
+
+    Args:
+        user: What Proxmox lists of the user.
+        row: What it lists of the token.
+    """
     return TokenSettings(
         id=f"{user['userid']}!{row['tokenid']}",
         separates=bool(int(row.get("privsep", 1))),

@@ -110,18 +110,23 @@ class CredentialWorker:
     async def set(self, plan: CredentialPlan) -> None:
         """Do what comes after the engine, but for passwords.
 
+        A token that is there gets its roles before it changes: one that loses the privileges of its user
+        keeps what it may do. What the token of the run loses comes last.
+
         Raises:
             ProxmoxError: A call failed; the next run continues from there.
         """
         await self.drop_roles(one for one in plan.forgotten if not isinstance(one, str))
-        for step in plan.steps:
-            if step.removes or step.kind is CredentialKind.PASSWORD:
-                continue
+        for step in _sort_steps(plan):
             with events.step(self.emit, "credentials", f"Setting {_describe(step)}"):
                 await (self.give_role(step.entry) if step.entry else self._set_token(step))
         for one in plan.forgotten:
             if isinstance(one, str):
                 await self._forget(one)
+        for step in plan.steps:
+            if step.is_last and step.entry is not None:
+                with events.step(self.emit, "credentials", f"Removing {_describe(step)}"):
+                    await self._take_last_role(step.entry)
 
     async def set_password(self, user: str, password: str, fingerprint: str, login: LoginSession) -> None:
         """Set a password as the user who logged in.
@@ -275,6 +280,14 @@ class CredentialWorker:
             await self._perform(make_entry_call(entry, removes=True))
         await self.drop_roles((entry,))
 
+    async def _take_last_role(self, entry: AccessEntry) -> None:
+        rows = await self.client.get("/access/roles")
+        if entry.role in {str(row["roleid"]) for row in rows}:
+            await self._take_role(entry)
+        else:
+            # The engine has removed the role, and Proxmox lets nobody name it any more.
+            await self.drop_roles((entry,))
+
     async def _forget(self, one: str) -> None:
         record = await asyncio.to_thread(read_record, self.targets, self.target)
         if one in record.tokens:
@@ -290,6 +303,15 @@ class CredentialWorker:
 
     async def _note(self, change: Callable[[CredentialRecord], CredentialRecord]) -> None:
         await asyncio.to_thread(change_record, self.targets, self.target, change)
+
+
+def _sort_steps(plan: CredentialPlan) -> list[CredentialStep]:
+    """Return what is set, in its order: roles of tokens that exist, tokens, roles of new tokens."""
+    setting = [one for one in plan.steps if one.kind is not CredentialKind.PASSWORD]
+    setting = [one for one in setting if one.change.action is not Action.DELETE]
+    made = (Action.CREATE, Action.REPLACE)
+    new = {one.name for one in setting if one.entry is None and one.change.action in made}
+    return sorted(setting, key=lambda one: 1 if one.entry is None else 2 * (one.entry.owner in new))
 
 
 def _was_not_made(err: proxmox.RefusedError | proxmox.ProxmoxUnreachableError) -> bool:

@@ -80,7 +80,19 @@ def plan_credentials(situation: Situation) -> CredentialPlan:
         steps=(*going, *tokens, *grants, *passwords),
         findings=tuple(found),
         forgotten=frozenset(_find_forgotten(situation, gone | renewed)),
+        used=dict(_find_used(situation)),
     )
+
+
+def _find_used(situation: Situation) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Return the tokens that nodes of the site use, each with these nodes; but not the one of the run."""
+    stores = {name: known.store for name, known in situation.record.tokens.items()}
+    stores |= {token.id: token.store for token in situation.wanted.tokens if token.id not in stores}
+    for name, store in stores.items():
+        nodes = situation.node_tokens.get(store, ())
+        is_held = situation.kept.get(store, "").partition("=")[0] == name
+        if nodes and is_held and name != situation.caller:
+            yield name, nodes
 
 
 def find_kept(token: ApiToken, situation: Situation) -> str:
@@ -219,7 +231,9 @@ def _plan_removals(situation: Situation, found: list[Finding]) -> Iterator[Crede
         is_wanted = (entry.owner, entry.path, entry.role) in grants or entry.owner in situation.staying
         if not is_wanted and entry.owner not in going:
             change = make_row(CredentialKind.GRANT, name_grant(entry), Action.DELETE, before={})
-            yield CredentialStep(kind=CredentialKind.GRANT, change=change, entry=entry)
+            # Until then, the run needs what its own token may do.
+            is_last = entry.owner == situation.caller
+            yield CredentialStep(kind=CredentialKind.GRANT, change=change, entry=entry, is_last=is_last)
     for token_id in sorted(going):
         store = situation.record.tokens[token_id].store
         found.extend(_check_removal(token_id, store, situation))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard.engine.changes import Action, Change
+from stackyard.engine.changes import Action, Change, Changes
 from stackyard.provider.resources.access.moments import read_moment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from stackyard.clients.proxmox.access_calls import AccessEntry, TokenSettings
     from stackyard.desired import UserPassword
     from stackyard.guard import Finding
@@ -45,6 +47,7 @@ class CredentialStep:
         store: What the secrets keep the token as.
         entry: The role of a token.
         password: The password of a user.
+        is_last: Whether it comes after everything else, because the run itself uses what goes.
     """
 
     kind: CredentialKind
@@ -53,6 +56,7 @@ class CredentialStep:
     store: str = ""
     entry: AccessEntry | None = None
     password: UserPassword | None = None
+    is_last: bool = False
 
     @property
     def name(self) -> str:
@@ -62,7 +66,7 @@ class CredentialStep:
     @property
     def removes(self) -> bool:
         """Whether it comes before the engine: what goes is used no longer when its user goes."""
-        return self.change.action is Action.DELETE
+        return self.change.action is Action.DELETE and not self.is_last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +93,14 @@ class CredentialPlan:
         findings: What is in the way, or worth knowing.
         forgotten: Tokens, users and roles of the record that neither the file nor the cluster has.
         kept: What stays although all is to go, because the site uses it.
+        used: The tokens of the file that nodes of the site use, each with these nodes.
     """
 
     steps: tuple[CredentialStep, ...] = ()
     findings: tuple[Finding, ...] = ()
     forgotten: frozenset[str | AccessEntry] = frozenset()
     kept: KeptAccess = field(default_factory=KeptAccess)
+    used: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def is_nothing(self) -> bool:
@@ -105,6 +111,12 @@ class CredentialPlan:
     def changes(self) -> tuple[Change, ...]:
         """What a reader of the plan sees of it."""
         return tuple(step.change for step in self.steps)
+
+    @property
+    def access(self) -> Changes:
+        """What it does with tokens and their roles, as resources of the provider would do it."""
+        done = (step for step in self.steps if step.change.action is not Action.NOTHING)
+        return Changes(planned=tuple(_list_access(done)))
 
     @property
     def makes_tokens(self) -> bool:
@@ -162,3 +174,28 @@ def make_row(kind: CredentialKind, name: str, action: Action, **values: Any) -> 
     return Change(
         address=address_of_credential(kind, name), kind=kind.value, name=name, action=action, **values
     )
+
+
+def _list_access(steps: Iterable[CredentialStep]) -> Iterable[Change]:
+    for step in steps:
+        change, entry = step.change, step.entry
+        if entry is not None:
+            values = {"path": entry.path, "token_id": entry.owner, "role_id": entry.role}
+            had = {**values, "propagate": not entry.propagate}
+            yield replace(
+                change,
+                kind="proxmox_acl",
+                before=None if change.action is Action.CREATE else had,
+                after=None if change.action is Action.DELETE else {**values, "propagate": entry.propagate},
+            )
+        elif step.kind is CredentialKind.TOKEN:
+            user, _, name = step.name.partition("!")
+            values = {"user_id": user, "token_name": name}
+            yield replace(
+                change,
+                kind="proxmox_user_token",
+                # A token that gets a new secret keeps its roles.
+                action=Action.UPDATE if change.action is Action.REPLACE else change.action,
+                before=None if change.before is None else {**change.before, **values},
+                after=None if change.after is None else {**change.after, **values},
+            )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events, process
 from stackyard.engine import tofu
+from stackyard.path.stacks.management import keep_stack_way_back
 from stackyard.state.targets import TargetRecord
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
         TofuError: Some changes failed, each reported; the others were applied and stored.
         PlanStaleError: The state has changed since; nothing was applied.
         StoreError: What is applied cannot be written down; nothing was applied.
+        NoWayBackError: The network of a node would change, and it cannot be put back; nothing was applied.
+        NetworkRestoredError: A node did not answer after a change of its network, which was put back.
         StackyardError: What the model prepares failed; nothing was applied.
     """
     target, model = run.resolved.target, run.resolved.model
@@ -39,13 +42,14 @@ async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
         workdir = dataclasses.replace(workdir, var_files=())
     # If we are killed, the engine must live long enough to store what it has made.
     with process.watch_ends(), events.step(run.emit, f"apply {target}", f"Applying {target}"):
-        applied = await tofu.apply(
-            workdir,
-            made.path,
-            parallelism=run.settings.parallelism,
-            passed_on=passed.values,
-            emit=run.emit,
-        )
+        async with keep_stack_way_back(run, made.verdict):
+            applied = await tofu.apply(
+                workdir,
+                made.path,
+                parallelism=run.settings.parallelism,
+                passed_on=passed.values,
+                emit=run.emit,
+            )
     if run.served is not None:
         await run.served.journal.confirm_all()
     return applied

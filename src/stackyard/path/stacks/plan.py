@@ -22,6 +22,7 @@ from stackyard.guard import Verdict, inspect
 from stackyard.path.planfile import Binding, PlanFile, is_encrypted, open_encrypted
 from stackyard.path.run import EmptyInputError
 from stackyard.path.stacks.inputs import list_texts
+from stackyard.path.stacks.management import judge_management
 from stackyard.path.stacks.model import judge_model
 from stackyard.path.stacks.visibility import explain_refused_plan, require_visible_stack
 from stackyard.state.inside import EncryptedStateError, read_view
@@ -246,6 +247,7 @@ async def _judge(
     if resolved.model is not None:
         return await judge_model(run, resolved.model, plan_request, changes, state)
     verdict = inspect(changes, plan_request.allowances, protected=resolved.stack.settings.protected)
+    verdict = verdict.join(await judge_management(run, changes, plan_request.allowances))
     if resolved.stack.settings.policy and document is not None:
         from stackyard.guard.policy import evaluate_policies  # lazy: few stacks have rules of their own
 

@@ -88,3 +88,12 @@ async def test_who_may_not_look_is_refused() -> None:
         await api.put("/access/roles/Iac", privs="User.Modify")
         found = await codes(api, token, removed("acl", **ENTRY))
         assert set(found) == {UNKNOWN}
+
+
+async def test_what_is_done_with_tokens_beside_the_engine_counts() -> None:
+    settings = {"user_id": "iac@pve", "token_name": "tofu", "privileges_separation": False}
+    step = updated("user_token", settings, expiration_date="2020-01-01T00:00:00Z")
+    async with with_token() as (api, token):
+        for user, expected in ((token, [OWN]), (None, [])):
+            found = await judge(api.running, token=user, beside=(step,))
+            assert [one.kind.code for one in found] == expected

@@ -40,8 +40,14 @@ class Words:
     schema: Schema
 
 
-def to_entry(words: Words, state: Object) -> dict[str, Any]:
-    """Return the entry of an object: what can be set, is no secret, and is not what it would be anyway."""
+def to_entry(words: Words, state: Object, *, is_whole: bool = False) -> dict[str, Any]:
+    """Return the entry of an object: what can be set, is no secret, and is not what it would be anyway.
+
+    Args:
+        words: What it is.
+        state: What it has.
+        is_whole: Whether what it would be anyway is written too.
+    """
     section, block = words.section, words.schema.block
     word = next(word for word, kind in section.kinds.items() if kind == words.kind)
     entry: dict[str, Any] = {"type": word} if word else {}
@@ -51,7 +57,8 @@ def to_entry(words: Words, state: Object) -> dict[str, Any]:
         attribute = section.names.get(name, name)
         if _is_secret(words, name):
             continue
-        value = _value(words, attribute, block, state.get(attribute))
+        has = state.get(attribute)
+        value = has if is_whole and attribute in block.attributes else _value(words, attribute, block, has)
         if value is not None:
             entry[name] = value
     return entry

@@ -28,6 +28,7 @@ class Listing:
         usual: Values that need not be written, beside the defaults of the provider.
         unset: The entry of settings that nobody has made.
         private: Attributes that hold secrets, beside those that the schema marks.
+        keeps_defaults: Whether defaults are written too: what a file leaves out is not watched.
     """
 
     path: str = ""
@@ -42,6 +43,7 @@ class Listing:
     usual: Mapping[str, Any] = field(default_factory=dict)
     unset: Mapping[str, Any] = field(default_factory=dict)
     private: frozenset[str] = frozenset()
+    keeps_defaults: bool = False
 
 
 def _list(path: str, key: str, given: str = "", **more: Any) -> Listing:
@@ -154,7 +156,7 @@ LISTS: Mapping[str, Listing] = {
     "firewall_alias": _list("/cluster/firewall/aliases", "name", "cluster/{name}"),
     "firewall_ipset": _list("/cluster/firewall/ipset", "name", "cluster/{name}"),
     "cluster_firewall_security_group": _list("/cluster/firewall/groups", "group"),
-    "cluster_firewall": Listing(given="cluster-firewall", unset={"ebtables": True}),
+    "cluster_firewall": Listing(given="cluster-firewall", unset={"ebtables": True}, keeps_defaults=True),
     "network_linux_bond": _interface("bond"),
     # Proxmox gives a bridge that is aware of VLANs all of them.
     "network_linux_bridge": _interface("bridge", usual={"vlan_aware": False, "vids": "2-4094"}),
@@ -170,7 +172,7 @@ LISTS: Mapping[str, Listing] = {
         "/nodes/{node}/certificates/info", "filename", "{node}", rows=_certificates, unless="acme_certificate"
     ),
     "acme_certificate": _list("/nodes/{node}/config", "acme", "{node}", rows=_acme_settings),
-    "node_firewall": Listing(given="{node}"),
+    "node_firewall": Listing(given="{node}", keeps_defaults=True),
 }
 _RULES = "firewall_rules"
 

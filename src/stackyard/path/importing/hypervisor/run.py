@@ -14,6 +14,7 @@ from stackyard.desired import Desired
 from stackyard.path.environment import resolve_on
 from stackyard.path.importing.hypervisor.file import HypervisorWriter
 from stackyard.path.importing.hypervisor.survey import LeftOut, survey_objects
+from stackyard.path.importing.hypervisor.tokens import list_left_tokens
 from stackyard.path.importing.hypervisor.trial import prove_objects
 from stackyard.path.importing.managed import is_elsewhere
 from stackyard.path.importing.takeover import take
@@ -107,6 +108,7 @@ async def import_hypervisor(
         survey = await survey_objects(
             around.connection, writer.node, frozenset(resolver.secrets()), wanted.left_alone
         )
+        tokens = await list_left_tokens(around.connection, writer, wanted.left_alone)
         held = _read_held(resolver, settings, around, survey.nodes)
     managed = {
         one.label: held.elsewhere[key] for one in survey.objects if (key := _key(one)) in held.elsewhere
@@ -120,7 +122,7 @@ async def import_hypervisor(
         state=target.state_name,
         written=chosen.written if chosen.objects else None,
         objects=chosen.objects,
-        left_out=(*survey.left_out, *chosen.left_out),
+        left_out=(*survey.left_out, *tokens, *chosen.left_out),
         managed=managed,
     )
 

@@ -242,6 +242,8 @@ class _Reader:
         entry |= {name: {"secret": secret} for name, secret in secrets.items()}
         if one.section.layout is Layout.ONE and entry == one.listing.unset:
             return None
+        if one.listing.keeps_defaults:
+            entry = to_entry(words, state, is_whole=True)
         if unknown := list_unknown(words, entry):
             reason = f"Proxmox does not show {_join(unknown)}, which a file has to say."
             return LeftOut(label=label, reason=reason)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stackyard.provider.values import Object
 
-__all__ = ["RESOURCE"]
+__all__ = ["RESOURCE", "SETTINGS"]
 
 _ID = "cluster-firewall"
 _LIMIT: Mapping[str, Any] = {"enabled": True, "burst": 5, "rate": "1/second"}
@@ -72,14 +72,15 @@ def _fill(known: Object, found: Mapping[str, Any]) -> Object:
     return filled
 
 
-RESOURCE = Settings(
+SETTINGS = Settings(
     path="/cluster/firewall/options",
     fields=_FIELDS,
     identity=lambda state: _ID,
     own_state=_fill,
     # They stay: a firewall that is off all of a sudden would be worse than one that nobody manages.
     removed=None,
-).resource(
+)
+RESOURCE = SETTINGS.resource(
     ("proxmox_virtual_environment_cluster_firewall",),
     identify=lambda given: {"id": _ID},
     rules={

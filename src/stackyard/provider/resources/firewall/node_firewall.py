@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stackyard.provider.values import Object
 
-__all__ = ["RESOURCE"]
+__all__ = ["RESOURCE", "SETTINGS"]
 
 _LEVELS = ("log_level_forward", "log_level_in", "log_level_out", "smurf_log_level", "tcp_flags_log_level")
 
@@ -44,12 +44,13 @@ def _fill(known: Object, found: Mapping[str, Any]) -> Object:
     return {one.attribute: _DEFAULTS[one.attribute] for one in _FIELDS if found.get(one.name) is None}
 
 
-RESOURCE = Settings(
+SETTINGS = Settings(
     path=lambda state: f"/nodes/{proxmox.quote(state['node_name'])}/firewall/options",
     fields=_FIELDS,
     identity=lambda state: str(state["node_name"]),
     own_state=_fill,
-).resource(
+)
+RESOURCE = SETTINGS.resource(
     both_names("node_firewall"),
     identify=lambda given: {"id": given, "node_name": given},
     rules={
