@@ -54,6 +54,8 @@ class ImpliedCalls:
         overcommit: How much more than there is may be promised.
         changes: What the plan does with each resource.
         declared: What the layers below declare.
+        unchanged: The addresses of what stays as it is: what it names is not looked at again.
+        leaving: Type (without prefix), node and name of objects that the target had, and that go.
     """
 
     desired: Desired
@@ -67,6 +69,8 @@ class ImpliedCalls:
     overcommit: Overcommit = Overcommit()
     changes: Changes = field(default_factory=lambda: Changes(planned=()))
     declared: Declared = field(default_factory=Declared)
+    unchanged: frozenset[str] = frozenset()
+    leaving: frozenset[tuple[str, str, str]] = frozenset()
 
     @classmethod
     def of_existing(cls, desired: Desired) -> ImpliedCalls:

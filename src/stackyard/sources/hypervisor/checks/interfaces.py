@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
 
-__all__ = ["check_interfaces"]
+__all__ = ["BAD_VLAN", "IN_TWO", "check_interfaces"]
 
 IN_TWO = Kind(
     code="E-HYPERVISOR-INTERFACE",

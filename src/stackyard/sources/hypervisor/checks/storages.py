@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts, StorageUse
 
-__all__ = ["check_storages"]
+__all__ = ["SAME_PLACE", "check_storages", "place_of"]
 
 SAME_PLACE = Kind(
     code="E-HYPERVISOR-STORAGE",
@@ -48,8 +48,10 @@ def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
         storages = file.section("storages")
         for number, storage in enumerate(storages):
             for first in storages[:number]:
-                if _place(storage) == _place(first) and _share_a_node(storage, first):
-                    detail = f"'{first.name}' and '{storage.name}' are both {' '.join(_place(storage))}."
+                if place_of(storage.values) == place_of(first.values) and _share_a_node(storage, first):
+                    detail = (
+                        f"'{first.name}' and '{storage.name}' are both {' '.join(place_of(storage.values))}."
+                    )
                     found.add(SAME_PLACE, detail, file.place(storage), also=(file.place(first),))
                     break
             for index, content in enumerate(storage.values.get("content") or ()):
@@ -65,9 +67,8 @@ def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
     _check_uses(files, site, found)
 
 
-def _place(storage: Entry) -> tuple[str, ...]:
-    """Return where the volumes of a storage are."""
-    values = storage.values
+def place_of(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return where the volumes of a storage are, from what a file says of it."""
     kind = values["type"]
     if kind == "directory":
         return (posixpath.normpath(values["path"]),)
