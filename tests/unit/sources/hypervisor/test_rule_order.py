@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pvelab.api.firewall.macros import MACROS
 from tests.support.hypervisors import SITE
 from tests.support.site import findings, write_site
 
+from pvelab.api.firewall.macros import MACROS
 from stackyard.desired.firewall_ports import MACRO_PORTS
 
 ORDER, REPEATED = "E-HYPERVISOR-RULE-ORDER", "W-HYPERVISOR-RULE-REPEATED"

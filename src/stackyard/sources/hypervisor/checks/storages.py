@@ -22,6 +22,11 @@ SAME_PLACE = Kind(
     summary="Two storages are in the same place",
     remedy="Keep one of them: Proxmox would lock, count and delete the same volumes under two names.",
 )
+BAD_PATH = Kind(
+    code="E-HYPERVISOR-PATH",
+    summary="A path is not absolute",
+    remedy="Write the whole path of the folder on the node, as /srv/data.",
+)
 BAD_CONTENT = Kind(
     code="E-HYPERVISOR-CONTENT",
     summary="A storage lacks a content type",
@@ -47,6 +52,9 @@ def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
     for file in files:
         storages = file.section("storages")
         for number, storage in enumerate(storages):
+            path = storage.values.get("path")
+            if path is not None and not path.startswith("/"):
+                found.add(BAD_PATH, f"'{path}' does not begin with `/`.", file.place(storage, "path"))
             for first in storages[:number]:
                 if place_of(storage.values) == place_of(first.values) and _share_a_node(storage, first):
                     detail = (
