@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.support.engine import real_engine
 from tests.support.lab import proxmoxer_client
+from tests.support.pages import ROOT
 from tests.support.path import SMALL_GUEST, Yard, make_yard
 
 from stackyard import lab
@@ -240,15 +242,20 @@ def test_a_mapping_is_compared_with_the_device_when_it_is_made_and_when_a_guest_
     # Somebody makes one by hand.
     mapping = proxmoxer_client(yard.running).cluster.mapping.pci
     mapping.post(id="old", map=["node=pve1,path=0000:02:00.1,id=8086:1521,iommugroup=99"])
-    guest = {"name": "web", "vmid": 100, "disk": 1, "image": "debian-13", "cores": 1, "memory": 512}
+    guest = {"name": "web", "vmid": 100, "disk": 4, "image": "debian-13", "cores": 1, "memory": 512}
     yard.write_env("dev", [{**guest, "pci_devices": [{"device": "hostpci0", "mapping": "old"}]}])
     ((_, text),) = plan(yard, "env:dev")
     assert text.startswith(
         "web uses the PCI mapping old. 0000:02:00.1 of pve1 has `iommu_group` 14 and not 99, `subsystem_id`"
     )
-    full = ', iommu_group: 13, subsystem_id: "8086:0001"'
-    write(yard, "home", f"mappings:\n  pci:\n    nic: [{entry % full}]\n")
+    # Those of the example are whole.
+    example = yaml.safe_load((ROOT / "examples/hypervisors/hypervisors/home.yaml").read_text())["mappings"][
+        "pci"
+    ]
+    mine = {name: [one for one in entries if one["node"] == "pve1"] for name, entries in example.items()}
+    write(yard, "home", yaml.safe_dump({"mappings": {"pci": mine}}))
     yard.run("apply", "hypervisor:home", "--yes")
-    yard.write_env("dev", [{**guest, "pci_devices": [{"device": "hostpci0", "mapping": "nic"}]}])
+    devices = [{"device": f"hostpci{number}", "mapping": name} for number, name in enumerate(mine)]
+    yard.write_env("dev", [{**guest, "pci_devices": devices}])
     yard.run("apply", "env:dev", "--yes", "--no-verify")
     assert yard.guests()[100]["status"] == "running"
