@@ -73,9 +73,9 @@ class Declared:
 
     objects: tuple[DeclaredObject, ...] = ()
 
-    def has(self, kind: str, name: str) -> bool:
-        """Return whether a target declares something."""
-        return any((one.kind, one.name) == (kind, name) for one in self.objects)
+    def has(self, kind: str, name: str, node: str = "") -> bool:
+        """Return whether a target declares something, for a node where one is named."""
+        return any((one.kind, one.name) == (kind, name) and one.is_on(node) for one in self.objects)
 
     def explain(self, kind: str, name: str, node: str, known: Iterable[str]) -> str:
         """Return why something is not there: it is not applied yet, or another name is meant.

@@ -180,7 +180,12 @@ def _find_bridge(zone: PlannedZone, implied: ImpliedCalls, facts: Facts) -> Iter
     """Report the bridge of a zone that a node of it lacks; where it names no nodes, one with it is enough."""
     nodes = zone.nodes or tuple(node.name for node in facts.cluster.nodes if node.is_online)
     views = {node: view for node in nodes if (view := _view(node, implied, facts)) is not None}
-    lacking = [node for node, view in views.items() if not view.has(zone.bridge)]
+    # Proxmox takes a zone before its bridge: a bridge that another target makes may follow.
+    lacking = [
+        node
+        for node, view in views.items()
+        if not view.has(zone.bridge) and not implied.declared.has(BRIDGE, zone.bridge, node)
+    ]
     # A vnet may carry a zone as well.
     if not lacking or (not zone.nodes and len(lacking) < len(nodes)) or zone.bridge in facts.zones():
         return

@@ -7,6 +7,7 @@ from typing import Any
 from stackyard.desired import ClusterObject, Desired, ObjectKey
 from stackyard.guard import Cluster, Node
 from stackyard.guard.cluster_names import ask_cluster_names, find_cluster_names
+from stackyard.guard.declared import BRIDGE as BRIDGE_KIND
 from stackyard.guard.declared import POOL, Declared, DeclaredObject
 from stackyard.guard.facts import PERMISSIONS, ApiRead, Facts
 from stackyard.guard.implied import ImpliedCalls
@@ -78,7 +79,7 @@ def test_what_a_plan_leaves_as_it_is_is_not_looked_at() -> None:
 def test_a_role_that_a_token_has_already_is_not_looked_at() -> None:
     grant = {"token": "a@pve!b", "path": "/pool/gone", "role": "Gone", "propagate": True}
     desired = Desired.model_validate({"credentials": {"grants": [grant]}})
-    lists = {"pools": [], "access__roles": [], "access__users": [{"userid": "a@pve"}]}
+    lists: dict[str, Any] = {"pools": [], "access__roles": [], "access__users": [{"userid": "a@pve"}]}
     assert len(find(ImpliedCalls(desired=desired), facts(**lists))) == 2
     row = {"path": "/pool/gone", "roleid": "Gone", "ugid": "a@pve!b"}
     assert find(ImpliedCalls(desired=desired), facts({ACL: [row]}, **lists)) == []
@@ -127,6 +128,9 @@ def test_a_zone_needs_its_bridge_on_the_nodes_that_it_names() -> None:
             ask_node_interfaces(implied, CLUSTER)
         )
         assert [text.rpartition("; ")[2] for text in find(implied, known)] == missing
+    bridge = DeclaredObject(kind=BRIDGE_KIND, name="vmbr1", target="hypervisor:b", nodes=frozenset({"pve2"}))
+    later = ImpliedCalls(desired=Desired(objects=(zone,)), declared=Declared(objects=(bridge,)))
+    assert find(later, known) == []
 
 
 def test_storages_in_one_place_are_told_apart_by_their_nodes() -> None:

@@ -71,9 +71,9 @@ class NamedAddresses:
 
     def _has_addresses(self, first: str | None, second: str | None) -> bool:
         """Return whether the addresses of one rule are all among those of another."""
-        if first in (None, second):
+        if first is None or first == second:
             return True
-        if first is None or second is None:
+        if second is None:
             return False
         spans = self._spans(first, most=False), self._spans(second, most=True)
         if spans[0] is None or not spans[1]:
