@@ -318,7 +318,7 @@ def test_hardware_and_contents_that_a_node_does_not_have_are_refused(
 
 def test_hardware_that_a_node_has_passes(yard: Yard) -> None:
     api: Any = proxmoxer_client(yard.running)
-    entry = "node=pve1,path=0000:01:00.0,id=10de:1eb8,iommugroup=12"
+    entry = "node=pve1,path=0000:01:00.0,id=10de:1eb8,iommugroup=12,subsystem-id=10de:0001"
     api.cluster.mapping.pci.post(id="card", map=[entry])
     api.cluster.qemu("custom-cpu-models").post(**{"cputype": "fast", "reported-model": "kvm64"})
     api.cluster.mapping.usb.post(id="stick", map=["node=pve1,id=046d:c52b"])

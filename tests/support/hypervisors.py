@@ -42,7 +42,7 @@ firewall:
     - {type: in, action: DROP, enabled: false}
     - {type: in, action: ACCEPT, source: '+dc/lan', macro: SSH}
     - {security_group: web}
-    - {type: in, action: ACCEPT, source: '192.0.2.1-192.0.2.9'}
+    - {type: in, action: ACCEPT, source: '192.0.2.2-192.0.2.9'}
     - {type: in, action: ACCEPT, source: gw, macro: ssh}
     - {type: out, action: ACCEPT}
 """,

@@ -10,23 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.base.diagnostics import Kind, Severity
 from stackyard.guard import (
     capacity,
     cluster_names,
     hardware,
     interruption,
+    node_interfaces,
+    pci_mappings,
     placement,
     privileges,
     replication,
     sources,
+    storage_places,
 )
-from stackyard.guard.findings import Finding
+from stackyard.guard.findings import UNKNOWN, Finding
 from stackyard.guard.hypervisor import administrators, dependants, lockout, management
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from stackyard.base.diagnostics import Kind
     from stackyard.guard.cluster import Cluster
     from stackyard.guard.facts import ApiRead, Facts
     from stackyard.guard.implied import ImpliedCalls
@@ -41,13 +44,6 @@ __all__ = [
     "list_follow_ups",
     "list_reads",
 ]
-
-UNKNOWN = Kind(
-    code="W-GUARD-UNKNOWN",
-    summary="Something could not be checked before the plan is applied",
-    remedy="Read what Proxmox answered; the apply itself may still work.",
-    severity=Severity.WARNING,
-)
 
 
 def follow_nothing(_implied: ImpliedCalls, _facts: Facts) -> Iterable[ApiRead]:
@@ -186,6 +182,12 @@ TABLE: tuple[GuardCheck, ...] = (
         find=hardware.find_devices,
     ),
     GuardCheck(
+        name="devices",
+        what="PCI mappings are the devices of their nodes",
+        ask=pci_mappings.ask_pci_mappings,
+        find=pci_mappings.find_pci_mappings,
+    ),
+    GuardCheck(
         name="hypervisor",
         what="something still uses what would be taken away",
         ask=dependants.ask_dependants,
@@ -220,9 +222,21 @@ TABLE: tuple[GuardCheck, ...] = (
     ),
     GuardCheck(
         name="cluster",
-        what="the cluster has what its nodes and rules use",
+        what="the cluster has what is used by name",
         ask=cluster_names.ask_cluster_names,
         find=cluster_names.find_cluster_names,
+    ),
+    GuardCheck(
+        name="cluster",
+        what="the nodes have the interfaces that others are made of, and nothing else uses them",
+        ask=node_interfaces.ask_node_interfaces,
+        find=node_interfaces.find_node_interfaces,
+    ),
+    GuardCheck(
+        name="cluster",
+        what="no two storages are in the same place",
+        ask=storage_places.ask_storage_places,
+        find=storage_places.find_storage_places,
     ),
 )
 # What is used of the layers below by name: it is checked before an engine plans.
@@ -232,6 +246,9 @@ _NAMED = (
     placement.find_pools,
     hardware.find_devices,
     cluster_names.find_cluster_names,
+    node_interfaces.find_node_interfaces,
+    pci_mappings.find_pci_mappings,
+    storage_places.find_storage_places,
 )
 NAMES = tuple(row for row in TABLE if row.find in _NAMED)
 # What the list of the cluster alone answers.

@@ -10,10 +10,40 @@ from stackyard.base.suggestions import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BRIDGE", "PCI", "POOL", "STORAGE", "USB", "Declared", "DeclaredObject"]
+__all__ = [
+    "ACCOUNT",
+    "ALIAS",
+    "BRIDGE",
+    "CONTROLLER",
+    "DIRECTORY",
+    "FABRIC",
+    "GROUP",
+    "GUEST",
+    "IP_SET",
+    "NODE",
+    "PCI",
+    "PLUGIN",
+    "POOL",
+    "REALM",
+    "ROLE",
+    "STORAGE",
+    "USB",
+    "USER",
+    "USER_GROUP",
+    "VNET",
+    "ZONE",
+    "Declared",
+    "DeclaredObject",
+]
 
+# What others use by its name.
 BRIDGE, STORAGE, POOL = "bridge", "storage", "pool"
-PCI, USB = "pci", "usb"
+PCI, USB, DIRECTORY = "pci", "usb", "dir"
+ACCOUNT, PLUGIN = "acme_account", "acme_dns_plugin"
+GROUP, IP_SET, ALIAS = "cluster_firewall_security_group", "firewall_ipset", "firewall_alias"
+USER, USER_GROUP, ROLE, REALM = "user", "group", "role", "realm"
+ZONE, VNET, CONTROLLER, FABRIC = "sdn_zone", "sdn_vnet", "sdn_controller", "sdn_fabric"
+NODE, GUEST = "node", "guest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +63,8 @@ class DeclaredObject:
     nodes: frozenset[str] = frozenset()
 
     def is_on(self, node: str) -> bool:
-        """Return whether guests of a node can use it."""
-        return not self.nodes or node in self.nodes
+        """Return whether a node can use it; the whole cluster can, where no node is named."""
+        return not node or not self.nodes or node in self.nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +73,17 @@ class Declared:
 
     objects: tuple[DeclaredObject, ...] = ()
 
+    def has(self, kind: str, name: str, node: str = "") -> bool:
+        """Return whether a target declares something, for a node where one is named."""
+        return any((one.kind, one.name) == (kind, name) and one.is_on(node) for one in self.objects)
+
     def explain(self, kind: str, name: str, node: str, known: Iterable[str]) -> str:
         """Return why something is not there: it is not applied yet, or another name is meant.
 
         Args:
             kind: What sort of object it is.
             name: Its name.
-            node: The node of the guest that uses it.
+            node: The node of what uses it; empty where that is the whole cluster.
             known: What there is of that kind.
         """
         there = [one for one in self.objects if one.kind == kind and one.is_on(node)]

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
     from stackyard.base.errors import Location
 
-__all__ = ["Allowances", "Finding", "GuardRefusedError", "Permit"]
+__all__ = ["UNKNOWN", "Allowances", "Finding", "GuardRefusedError", "Permit"]
+
+UNKNOWN = Kind(
+    code="W-GUARD-UNKNOWN",
+    summary="Something could not be checked before the plan is applied",
+    remedy="Read what Proxmox answered; the apply itself may still work.",
+    severity=Severity.WARNING,
+)
 
 # So many names are read; more are not, and whole modules and resources are named instead.
 _MOST_PERMITS = 20

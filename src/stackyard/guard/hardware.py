@@ -18,6 +18,7 @@ from stackyard.guard.facts import (
     rights_on,
 )
 from stackyard.guard.findings import Finding
+from stackyard.guard.pci_mappings import find_mapping_problem, pci_details_of, read_entry
 from stackyard.render.names import label
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ def ask_devices(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
             for name in {device.mapping for device in devices} - {None}:
                 yield mappings(kind)
                 yield from rights_on(f"/mapping/{kind}/{name}")
+                if kind == PCI:
+                    yield pci_details_of(guest.node)
 
 
 def ask_machines(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
@@ -243,9 +246,10 @@ def _mapping(guest: Vm, kind: str, wanted: str | None, implied: ImpliedCalls, fa
         names = sorted(str(row.get("id")) for row in rows)
         why = implied.declared.explain(kind, wanted, guest.node, names)
         return f"{said}, which does not exist; there is {', '.join(names) or 'none'}.{why}"
-    return "" if guest.node in _nodes_of(found) else f"{said}, which has no device of {guest.node}."
-
-
-def _nodes_of(mapping: dict[str, Any]) -> set[str]:
-    entries = [str(entry).split(",") for entry in mapping.get("map", ())]
-    return {part.removeprefix("node=") for entry in entries for part in entry if part.startswith("node=")}
+    entries = [read_entry(str(entry)) for entry in found.get("map", ())]
+    mine = [entry for entry in entries if entry.get("node") == guest.node]
+    if not mine:
+        return f"{said}, which has no device of {guest.node}."
+    # Proxmox takes any of the entries that is free.
+    wrong = [find_mapping_problem(entry, facts) for entry in mine] if kind == PCI else []
+    return f"{said}. {wrong[0]} Correct its entry." if wrong and all(wrong) else ""

@@ -56,6 +56,8 @@ class ImpliedCalls:
         declared: What the layers below declare.
         beside: What is done with tokens and their roles beside the engine.
         used_tokens: The tokens that nodes of the site use, each with these nodes.
+        unchanged: The addresses of what stays as it is: what it names is not looked at again.
+        leaving: Type (without prefix), node and name of objects that the target had, and that go.
     """
 
     desired: Desired
@@ -71,6 +73,8 @@ class ImpliedCalls:
     declared: Declared = field(default_factory=Declared)
     beside: Changes = field(default_factory=lambda: Changes(planned=()))
     used_tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unchanged: frozenset[str] = frozenset()
+    leaving: frozenset[tuple[str, str, str]] = frozenset()
 
     @classmethod
     def of_existing(cls, desired: Desired) -> ImpliedCalls:

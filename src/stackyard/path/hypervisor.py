@@ -22,6 +22,7 @@ from stackyard.render.objects import address_of_object
 from stackyard.render.references import POOL
 from stackyard.sources.hypervisor.build import build_desired, list_entries
 from stackyard.sources.hypervisor.credentials import is_token_grant
+from stackyard.sources.hypervisor.files import HypervisorFile
 from stackyard.sources.site.hypervisor_owners import find_owners, find_shared_parts, list_implied
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from stackyard.base.errors import Location
     from stackyard.desired.values import Value
     from stackyard.path.source_locations import Locate
+    from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.site import ConfigResolver
     from stackyard.sources.site.load import Site
     from stackyard.sources.site.tree import LoadedFile
@@ -282,11 +284,15 @@ def _successors(site: Site, name: str) -> Iterator[Successor]:
 def _locate_in(loaded: LoadedFile[Any] | None, shared: Mapping[str, Location]) -> Locate:
     """Return what finds the places of objects by their addresses: in a file, or in site.yaml."""
     paths: dict[str, tuple[str | int, ...]] = {}
+    entries: dict[str, Entry] = {}
+    file = None if loaded is None else HypervisorFile.of(loaded.name, loaded.places, loaded.model, _is_whole)
 
     def locate(key: str, field: Sequence[str | int] = ()) -> Location | None:
-        if not paths and loaded is not None:
-            paths.update((address_of_object(one.key), one.path) for one in list_entries(loaded.model))
+        if not paths and loaded is not None and file is not None:
+            entries.update((address_of_object(one.key), one) for one in file.entries)
             paths.update(_list_credential_places(loaded.model))
+        if key in entries and file is not None:
+            return file.place(entries[key], *field)
         if key in paths and loaded is not None:
             return loaded.places.place((*paths[key], *field))
         # Pools of a site go by their names.
@@ -294,6 +300,11 @@ def _locate_in(loaded: LoadedFile[Any] | None, shared: Mapping[str, Location]) -
         return shared.get(key) or shared.get(f"{POOL}.{pool}")
 
     return locate
+
+
+def _is_whole(*_keys: object) -> bool:
+    """Return that nothing was left out of a file: one with mistakes is no target."""
+    return False
 
 
 def _list_credential_places(model: Value) -> Iterator[tuple[str, tuple[str | int, ...]]]:

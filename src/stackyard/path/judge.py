@@ -13,6 +13,7 @@ from stackyard.guard.hypervisor.management import STATUS
 from stackyard.guard.implied import ImpliedCalls, derive_implied_calls
 from stackyard.path.bpg_login import find_unlike_logins
 from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.name_changes import find_same_names, find_untouched, list_leaving
 from stackyard.path.own_address import find_operator
 from stackyard.path.source_locations import by_label
 from stackyard.render.references import address_of
@@ -56,6 +57,8 @@ async def judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: Pl
         declared=run.resolved.declared(),
         beside=scene.credentials.access,
         used_tokens=scene.credentials.used,
+        unchanged=find_untouched(whole, changes),
+        leaving=list_leaving(whole, scene.known.instances),
     )
     facts = await _read(run, implied, scene)
     verdict = verdict.join(inspect_facts(implied, facts, allowances))
@@ -78,7 +81,13 @@ async def find_missing(run: Run, scene: PlanInput) -> Verdict:
     """
     desired = with_data_files(scene.settled.desired, run.resolved.target.state_name)
     new = frozenset(guest.key for guest in desired.guests if address_of(guest) not in scene.known.instances)
-    implied = ImpliedCalls(desired=desired, created=new, declared=run.resolved.declared())
+    implied = ImpliedCalls(
+        desired=desired,
+        created=new,
+        declared=run.resolved.declared(),
+        unchanged=find_same_names(desired, scene.known.instances),
+        leaving=list_leaving(desired, scene.known.instances),
+    )
     reads = list_reads(implied, scene.cluster, NAMES)
     facts = await read_facts(run.client, scene.cluster, reads, caller=caller_of(run.resolved.connection))
     found = (one for one in find_refusals(implied, facts, NAMES) if one.kind is not UNKNOWN)

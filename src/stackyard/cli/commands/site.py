@@ -92,6 +92,10 @@ def validate(said: str | None) -> Result:
     for name in checked.damaged.get("manifests", ()):
         check_damaged(checked, name, found)
     check_two_places(ConfigResolver(checked), found)
+    if checked.hypervisors or checked.damaged.get("hypervisors"):
+        from stackyard.path.provider_rules import check_provider_rules  # lazy: the provider, where needed
+
+        check_provider_rules(checked, found)
     found.raise_errors(f"The site {checked.root}")
     _add_states_without_input(checked, found)
     warnings = found.warnings

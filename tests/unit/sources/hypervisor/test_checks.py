@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.cli import stackyard
 from tests.support.hypervisors import FILES, SITE
 from tests.support.site import findings, write_site
 
@@ -222,3 +223,66 @@ def test_a_node_and_an_object_have_one_file(tmp_path: Path) -> None:
 def test_files_that_are_right_have_no_findings(tmp_path: Path) -> None:
     write_site(tmp_path, {**SITE, **FILES})
     assert [str(one) for one in findings(tmp_path)] == []
+
+
+ODD_CLUSTER = """\
+storages:
+  far: {type: directory, path: srv/x}
+  with space: {type: directory, path: /srv/y}
+groups: {two words: {}}
+mappings: {pci: {gpu: [{node: pve1, id: "10de", path: "0000:01:00.0"}]}}
+backups:
+  nightly: {schedule: "02:30", storage: far, all: true, mode: quickly}
+replications: {x: {target: pve2, type: local}}
+acl:
+  - {path: /nodes/pve9, group_id: two words, role_id: PVEAdmin}
+firewall:
+  ipsets: {"1st": [10.0.0.0/8]}
+"""
+ODD_NODE = """\
+node: pve1
+bonds:
+  bond2: {slaves: []}
+  bond3: {slaves: [eno1], bond_mode: fastest}
+bridges:
+  vmbr3: {vlan_aware: true, vids: abc}
+  vmbr4: {mtu: -1}
+vlans:
+  vmbr3.100: {}
+  v100: {interface: vmbr3, vlan: 100}
+  averylongnameofavlan1: {interface: vmbr3, vlan: 7}
+dns: {domain: lan, servers: [192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4]}
+hosts: [{address: 192.0.2.1, hostnames: []}]
+time: Mars/Olympus
+"""
+
+
+def test_values_that_only_the_provider_or_a_node_would_refuse_are_found_by_validate(tmp_path: Path) -> None:
+    files = {"hypervisors/home.yaml": f"api: pve1\n{ODD_CLUSTER}", "hypervisors/pve1.yaml": ODD_NODE}
+    write_site(tmp_path, {**SITE, **files})
+    ended = stackyard("site", "validate", "--json", cwd=tmp_path)
+    found = {
+        (Path(one["where"]["file"]).stem, one["where"]["line"]): f"{one['code']} {one['detail']}"
+        for one in ended.document["error"]["diagnostics"]
+    }
+    wanted = {
+        ("home", 3): "E-HYPERVISOR-PATH 'srv/x' does not begin with `/`",
+        ("home", 4): "E-HYPERVISOR-NAME 'with space' is no name",
+        ("home", 5): "E-HYPERVISOR-NAME 'two words' is no name",
+        ("home", 6): "E-HYPERVISOR-VALUE mappings.pci.gpu: `map.id` must be the ids",
+        ("home", 8): "E-HYPERVISOR-VALUE backups.nightly: `mode` must be one of snapshot",
+        ("home", 9): "E-HYPERVISOR-VALUE replications.x: `id` must be GUEST-NUMBER",
+        ("home", 11): "W-HYPERVISOR-NAME There is no node 'pve9' in nodes/.",
+        ("home", 13): "E-HYPERVISOR-VALUE firewall.ipsets.1st: `name` must",
+        ("pve1", 3): "E-HYPERVISOR-INTERFACE-VALUE 'bond2' has no slaves",
+        ("pve1", 4): "E-HYPERVISOR-VALUE bonds.bond3: `bond_mode` must be one of",
+        ("pve1", 6): "E-HYPERVISOR-VALUE bridges.vmbr3: `vids` must",
+        ("pve1", 7): "E-HYPERVISOR-INTERFACE-VALUE The MTU of 'vmbr4' is -1",
+        ("pve1", 10): "E-HYPERVISOR-VLAN 'vmbr3.100' and 'v100' are both the VLAN 100 of 'vmbr3'",
+        ("pve1", 11): "E-HYPERVISOR-NAME 'averylongnameofavlan1' has 21 characters",
+        ("pve1", 12): "E-HYPERVISOR-VALUE dns: `servers` has",
+        ("pve1", 13): "E-HYPERVISOR-VALUE hosts: `entry.hostnames` need",
+        ("pve1", 14): "W-HYPERVISOR-TIME-ZONE There is no time zone 'Mars/Olympus'",
+    }
+    assert {place: found.get(place, "")[: len(text)] for place, text in wanted.items()} == wanted
+    assert found.keys() == wanted.keys()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, Key, SiteFacts
 
-__all__ = ["BAD_ADDRESS", "check_addresses", "is_network"]
+__all__ = ["BAD_ADDRESS", "BAD_GATEWAY", "OVERLAP", "check_addresses", "is_network", "overlap"]
 
 BAD_ADDRESS = Kind(
     code="E-HYPERVISOR-ADDRESS",
@@ -72,15 +72,16 @@ def check_addresses(files: Sequence[HypervisorFile], site: SiteFacts, found: Dia
 def _check_apart(placed: list[_Placed], found: Diagnostics) -> None:
     for number, one in enumerate(placed):
         for first in placed[:number]:
-            if _overlap(first.interface.network, one.interface.network):
+            if overlap(first.interface.network, one.interface.network):
                 detail = f"{one.interface} of '{one.who}' overlaps {first.interface} of '{first.who}'."
                 found.add(OVERLAP, detail, one.where, also=(first.where,))
                 break
 
 
-def _overlap(
+def overlap(
     one: ipaddress.IPv4Network | ipaddress.IPv6Network, other: ipaddress.IPv4Network | ipaddress.IPv6Network
 ) -> bool:
+    """Return whether two networks have addresses in common."""
     if isinstance(one, ipaddress.IPv4Network) and isinstance(other, ipaddress.IPv4Network):
         return one.overlaps(other)
     if isinstance(one, ipaddress.IPv6Network) and isinstance(other, ipaddress.IPv6Network):

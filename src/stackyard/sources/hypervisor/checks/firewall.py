@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind, Severity
@@ -16,11 +17,13 @@ from stackyard.desired.firewall_words import (
 )
 from stackyard.sources.hypervisor.checks.addresses import BAD_ADDRESS
 from stackyard.sources.hypervisor.checks.references import check_name
+from stackyard.sources.hypervisor.checks.rule_traffic import CONDITIONS, NamedAddresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from stackyard.base.diagnostics import Diagnostics
+    from stackyard.base.errors import Location
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, Key, SiteFacts
 
@@ -44,7 +47,6 @@ REPEATED = Kind(
     severity=Severity.WARNING,
 )
 
-_CONDITIONS = ("iface", "source", "dest", "proto", "macro", "sport", "dport")
 _WORDS: Mapping[str, Callable[[str], str]] = {
     "action": check_action,
     "macro": check_macro,
@@ -64,7 +66,7 @@ def check_firewall(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
         for entry in file.section("firewall.groups", "firewall.rules"):
             for index in range(len(entry.values.get("rules") or ())):
                 _check_rule(files, file, entry, index, found)
-                _check_order(file, entry, index, found)
+                _check_order(files, file, entry, index, found)
         for entry in file.section("firewall.ipsets"):
             for index in range(len(entry.values.get("entries") or ())):
                 keys = ("entries", index, "name")
@@ -79,7 +81,7 @@ def _check_rule(
     where = file.place(entry, "rules", index)
     group = rule.get("security_group")
     if group is not None:
-        others = [key for key in ("type", "action", *_CONDITIONS[1:]) if rule.get(key) is not None]
+        others = [key for key in ("type", "action", *CONDITIONS[1:]) if rule.get(key) is not None]
         if others:
             detail = f"The rule has `security_group` and {', '.join(f'`{key}`' for key in others)}."
             found.add(BAD_RULE, detail, where)
@@ -137,20 +139,61 @@ def _value_at(entry: Entry, keys: tuple[Key, ...]) -> Any:
     return value
 
 
-def _check_order(file: HypervisorFile, entry: Entry, index: int, found: Diagnostics) -> None:
-    """Check that no earlier rule takes all the traffic of a rule."""
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A rule that decides, and where it is: in the list itself, or in a group that the list includes."""
+
+    rule: Mapping[str, Any]
+    where: Location
+
+
+def _check_order(
+    files: Sequence[HypervisorFile], file: HypervisorFile, entry: Entry, index: int, found: Diagnostics
+) -> None:
+    """Check that no earlier rule takes all the traffic of a rule, or of a group of rules."""
+    addresses = NamedAddresses.of(files)
     rules = entry.values["rules"]
-    rule = rules[index]
-    if not _decides(rule):
+    mine = _list_deciding(files, file, entry, index)
+    earlier = [one for number in range(index) for one in _list_deciding(files, file, entry, number)]
+    taken = [(one, _find_first(earlier, one, addresses)) for one in mine]
+    pairs = [(one, first) for one, first in taken if first is not None]
+    if not pairs or len(pairs) < len(taken):
         return
-    for number, first in enumerate(rules[:index]):
-        if _decides(first) and first["type"] == rule["type"] and _takes(first, rule):
-            where = file.place(entry, "rules", index)
-            also = file.place(entry, "rules", number)
-            kind = REPEATED if first["action"].upper() == rule["action"].upper() else NEVER_MATCHES
-            detail = f"The rule of line {also.line} takes all traffic that this one is for: {_words(first)}."
-            found.add(kind, detail, where, also=(also,))
-            return
+    others = [pair for pair in pairs if pair[0].rule["action"].upper() != pair[1].rule["action"].upper()]
+    _, first = (others or pairs)[0]
+    what = "the rules of this group are" if rules[index].get("security_group") else "this one is"
+    where = file.place(entry, "rules", index)
+    line = str(first.where.line) if first.where.path == where.path else f"{first.where}"
+    detail = f"The rule of line {line} takes all traffic that {what} for: {_words(first.rule)}."
+    found.add(NEVER_MATCHES if others else REPEATED, detail, where, also=(first.where,))
+
+
+def _find_first(earlier: list[_Placed], one: _Placed, addresses: NamedAddresses) -> _Placed | None:
+    """Return the first rule that takes all the traffic of another."""
+    for first in earlier:
+        if first.rule["type"] == one.rule["type"] and addresses.takes(first.rule, one.rule):
+            return first
+    return None
+
+
+def _list_deciding(
+    files: Sequence[HypervisorFile], file: HypervisorFile, entry: Entry, index: int
+) -> list[_Placed]:
+    """Return what decides at a place in a list: a rule, or those of the group that is included there."""
+    rule = entry.values["rules"][index]
+    group = rule.get("security_group")
+    if group is None:
+        return [_Placed(rule, file.place(entry, "rules", index))] if _decides(rule) else []
+    named = [(one, each) for one in files for each in one.section("firewall.groups") if each.name == group]
+    if rule.get("enabled") is False or len(named) != 1:
+        return []
+    ((its, group_entry),) = named
+    found = []
+    for number, inner in enumerate(group_entry.values.get("rules") or ()):
+        if _decides(inner):
+            whole = {**inner, "iface": rule["iface"]} if rule.get("iface") is not None else inner
+            found.append(_Placed(whole, its.place(group_entry, "rules", number)))
+    return found
 
 
 def _decides(rule: Mapping[str, Any]) -> bool:
@@ -159,11 +202,6 @@ def _decides(rule: Mapping[str, Any]) -> bool:
     )
 
 
-def _takes(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether whatever matches the second rule matches the first: it has no condition of its own."""
-    return all(first.get(key) in (None, second.get(key)) for key in _CONDITIONS)
-
-
 def _words(rule: Mapping[str, Any]) -> str:
-    said = [f"{key} {rule[key]}" for key in _CONDITIONS if rule.get(key) is not None]
+    said = [f"{key} {rule[key]}" for key in CONDITIONS if rule.get(key) is not None]
     return " ".join((rule["type"], rule["action"], *(said or ("everything",))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import did_you_mean
-from stackyard.sources.hypervisor.checks.references import NOT_IN_FILES
+from stackyard.sources.hypervisor.checks.references import BAD_NAME, NOT_IN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
 
-__all__ = ["check_interfaces"]
+__all__ = ["BAD_VLAN", "IN_TWO", "check_interfaces"]
 
 IN_TWO = Kind(
     code="E-HYPERVISOR-INTERFACE",
     summary="An interface cannot be used so",
     remedy="An interface is in one bridge or one bond; bridges and bonds are in no bond.",
+)
+BAD_SETTING = Kind(
+    code="E-HYPERVISOR-INTERFACE-VALUE",
+    summary="An interface cannot be set so",
+    remedy="Correct the value; a bond has at least one slave.",
 )
 BAD_VLAN = Kind(
     code="E-HYPERVISOR-VLAN",
@@ -34,6 +39,10 @@ _SECTIONS = ("bonds", "bridges", "vlans")
 _DECLARED = re.compile(r"(?:vmbr|bond)\d+")
 _ON_OTHER = re.compile(r"(?P<interface>.+)\.(?P<number>\d{1,9})")
 _LAST_VLAN = 4094
+# What the kernel takes.
+_LONGEST_NAME = 15
+# What Proxmox takes.
+_MTU = (1280, 65520)
 
 
 def check_interfaces(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
@@ -41,10 +50,50 @@ def check_interfaces(files: Sequence[HypervisorFile], site: SiteFacts, found: Di
     del site
     for file in files:
         if file.is_node:
+            _check_plain(file, found)
             _check_ports(file, found)
             for vlan in file.section("vlans"):
                 _check_vlan(file, vlan, found)
+            _check_numbers(file, found)
     _check_zones(files, found)
+
+
+def _check_plain(file: HypervisorFile, found: Diagnostics) -> None:
+    """Check the values of interfaces that stand for themselves."""
+    for entry in file.section(*_SECTIONS):
+        if len(entry.name) > _LONGEST_NAME:
+            detail = (
+                f"'{entry.name}' has {len(entry.name)} characters; an interface has at most {_LONGEST_NAME}."
+            )
+            found.add(BAD_NAME, detail, file.key_place(entry))
+        mtu = entry.values.get("mtu")
+        if mtu is not None and not _MTU[0] <= mtu <= _MTU[1]:
+            detail = f"The MTU of '{entry.name}' is {mtu}; it is {_MTU[0]} to {_MTU[1]}."
+            found.add(BAD_SETTING, detail, file.place(entry, "mtu"))
+        slaves = entry.values.get("slaves")
+        if slaves is not None and not slaves and not file.is_lost(*entry.path, "slaves"):
+            found.add(BAD_SETTING, f"'{entry.name}' has no slaves.", file.place(entry, "slaves"))
+
+
+def _check_numbers(file: HypervisorFile, found: Diagnostics) -> None:
+    """Check that an interface has each VLAN once, whatever it is called."""
+    seen: dict[tuple[str, int], Entry] = {}
+    for vlan in file.section("vlans"):
+        below, number = _split_vlan(vlan)
+        if below is None or number is None:
+            continue
+        first = seen.setdefault((below, number), vlan)
+        if first is not vlan:
+            detail = f"'{first.name}' and '{vlan.name}' are both the VLAN {number} of '{below}'."
+            found.add(BAD_VLAN, detail, file.place(vlan), also=(file.place(first),))
+
+
+def _split_vlan(vlan: Entry) -> tuple[str | None, int | None]:
+    """Return the interface and the number of a VLAN; None for what it does not say."""
+    named = _ON_OTHER.fullmatch(vlan.name)
+    below = vlan.values.get("interface") or (named["interface"] if named else None)
+    number = vlan.values.get("vlan") or (int(named["number"]) if named else None)
+    return below, None if number is None else int(number)
 
 
 def _check_ports(file: HypervisorFile, found: Diagnostics) -> None:
@@ -81,8 +130,7 @@ def _check_declared(
 def _check_vlan(file: HypervisorFile, vlan: Entry, found: Diagnostics) -> None:
     named = _ON_OTHER.fullmatch(vlan.name)
     said = vlan.values.get("interface")
-    below = said or (named["interface"] if named else None)
-    number = vlan.values.get("vlan") or (int(named["number"]) if named else None)
+    below, number = _split_vlan(vlan)
     if below is None or number is None:
         detail = (
             f"'{vlan.name}' does not say its interface and number: call it INTERFACE.NUMBER, or write both."
@@ -96,7 +144,7 @@ def _check_vlan(file: HypervisorFile, vlan: Entry, found: Diagnostics) -> None:
         detail = f"'{vlan.name}' has the number {number}: VLANs are from 1 to {_LAST_VLAN}."
         found.add(BAD_VLAN, detail, file.place(vlan))
     else:
-        _check_bridge(file, vlan, below, int(number), found)
+        _check_bridge(file, vlan, below, number, found)
 
 
 def _check_bridge(file: HypervisorFile, vlan: Entry, below: str, number: int, found: Diagnostics) -> None:

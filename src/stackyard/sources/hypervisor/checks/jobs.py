@@ -1,12 +1,15 @@
-"""Jobs: schedules that run at some time, and backups that say what is backed up."""
+"""Jobs: schedules that run at some time, backups that say what is backed up, and time zones."""
 
 from __future__ import annotations
 
+import functools
 import time
+import zoneinfo
 from typing import TYPE_CHECKING
 
 from stackyard.base.calendar_events import CalendarEventError, parse_calendar_event
-from stackyard.base.diagnostics import Kind
+from stackyard.base.diagnostics import Kind, Severity
+from stackyard.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +24,13 @@ NEVER_RUNS = Kind(
     code="E-HYPERVISOR-SCHEDULE",
     summary="A schedule never runs",
     remedy="Write a calendar event as Proxmox takes it: `02:30`, `mon..fri 22:00`, `*/15`, `daily`.",
+)
+BAD_ZONE = Kind(
+    code="W-HYPERVISOR-TIME-ZONE",
+    summary="A time zone is not known",
+    remedy="Write one of `timedatectl list-timezones` of the node, such as Europe/Vienna. It may "
+    "know older names that this machine does not.",
+    severity=Severity.WARNING,
 )
 BAD_SELECTION = Kind(
     code="E-HYPERVISOR-BACKUP",
@@ -39,8 +49,20 @@ def check_jobs(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnost
             if problem is not None:
                 detail = f"The schedule '{schedule}' of '{entry.name}' {problem}."
                 found.add(NEVER_RUNS, detail, file.place(entry, "schedule"))
+        for entry in file.section("time"):
+            zone = entry.values.get("time_zone")
+            known = _list_time_zones()
+            if zone is not None and known and zone not in known:
+                detail = f"There is no time zone '{zone}'.{did_you_mean(zone, known)}"
+                found.add(BAD_ZONE, detail, file.place(entry, "time_zone"))
         for job in file.section("backups"):
             _check_selection(file, job, found)
+
+
+@functools.cache
+def _list_time_zones() -> frozenset[str]:
+    """Return the time zones that this machine knows; none where it has no list of them."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 def _find_problem(schedule: str) -> str | None:

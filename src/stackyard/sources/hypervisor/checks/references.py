@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, Key, SiteFacts
 
-__all__ = ["NOT_IN_FILES", "check_name", "check_references"]
+__all__ = ["BAD_NAME", "NOT_IN_FILES", "check_name", "check_references"]
 
 NOT_IN_FILES = Kind(
     code="W-HYPERVISOR-NAME",
@@ -67,6 +68,24 @@ _NODES = (
 )
 _MAPPINGS = ("mappings.pci", "mappings.usb", "mappings.directories")
 _LONGEST_SDN_NAME = 8
+# Sections whose entries have names of plain characters. A pool may be inside of others.
+_PLAIN = (
+    "storages",
+    "pools",
+    "realms",
+    "groups",
+    "roles",
+    "mappings.pci",
+    "mappings.usb",
+    "mappings.directories",
+    "metrics",
+    "backups",
+    "acme.accounts",
+    "acme.plugins",
+    "sdn.controllers",
+    "sdn.fabrics",
+)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._/-]+")
 
 
 def check_references(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
@@ -86,6 +105,7 @@ def check_references(files: Sequence[HypervisorFile], site: SiteFacts, found: Di
                     found.add(NO_SECRET, detail, file.place(entry, *keys))
         _check_nodes(file, site, found)
         _check_sdn_names(file, found)
+        _check_plain_names(file, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +154,10 @@ def _check_nodes(file: HypervisorFile, site: SiteFacts, found: Diagnostics) -> N
         for entry in file.section(section)
         for name, keys in _texts(entry, attribute)
     ]
+    for entry in file.section("acl"):
+        # What Proxmox has below /nodes are its nodes.
+        top, _, node = entry.values["path"].strip("/").partition("/")
+        named += [(node, entry, ("path",))] if top == "nodes" and node else []
     for entry in file.section(*_MAPPINGS):
         for index, one in enumerate(entry.values["map"]):
             named.append((one["node"], entry, ("map", index, "node")))
@@ -151,4 +175,12 @@ def _check_sdn_names(file: HypervisorFile, found: Diagnostics) -> None:
             detail = (
                 f"'{name}' is no name for a zone or vnet: up to eight letters and digits, a letter first."
             )
+            found.add(BAD_NAME, detail, file.key_place(entry))
+
+
+def _check_plain_names(file: HypervisorFile, found: Diagnostics) -> None:
+    """Check names that become parts of paths and of files of Proxmox."""
+    for entry in file.section(*_PLAIN):
+        if not _PLAIN_NAME.fullmatch(entry.name):
+            detail = f"'{entry.name}' is no name: it has letters, digits, `.`, `_` and `-`."
             found.add(BAD_NAME, detail, file.key_place(entry))

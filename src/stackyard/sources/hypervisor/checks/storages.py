@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts, StorageUse
 
-__all__ = ["check_storages"]
+__all__ = ["SAME_PLACE", "check_storages", "place_of"]
 
 SAME_PLACE = Kind(
     code="E-HYPERVISOR-STORAGE",
     summary="Two storages are in the same place",
     remedy="Keep one of them: Proxmox would lock, count and delete the same volumes under two names.",
+)
+BAD_PATH = Kind(
+    code="E-HYPERVISOR-PATH",
+    summary="A path is not absolute",
+    remedy="Write the whole path of the folder on the node, as /srv/data.",
 )
 BAD_CONTENT = Kind(
     code="E-HYPERVISOR-CONTENT",
@@ -47,9 +52,14 @@ def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
     for file in files:
         storages = file.section("storages")
         for number, storage in enumerate(storages):
+            path = storage.values.get("path")
+            if path is not None and not path.startswith("/"):
+                found.add(BAD_PATH, f"'{path}' does not begin with `/`.", file.place(storage, "path"))
             for first in storages[:number]:
-                if _place(storage) == _place(first) and _share_a_node(storage, first):
-                    detail = f"'{first.name}' and '{storage.name}' are both {' '.join(_place(storage))}."
+                if place_of(storage.values) == place_of(first.values) and _share_a_node(storage, first):
+                    detail = (
+                        f"'{first.name}' and '{storage.name}' are both {' '.join(place_of(storage.values))}."
+                    )
                     found.add(SAME_PLACE, detail, file.place(storage), also=(file.place(first),))
                     break
             for index, content in enumerate(storage.values.get("content") or ()):
@@ -65,9 +75,8 @@ def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
     _check_uses(files, site, found)
 
 
-def _place(storage: Entry) -> tuple[str, ...]:
-    """Return where the volumes of a storage are."""
-    values = storage.values
+def place_of(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return where the volumes of a storage are, from what a file says of it."""
     kind = values["type"]
     if kind == "directory":
         return (posixpath.normpath(values["path"]),)
