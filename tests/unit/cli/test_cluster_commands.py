@@ -40,6 +40,17 @@ def test_a_new_cluster_is_valid_and_nothing_is_overwritten(folder: Path, env: di
     assert [(one["name"], one["controllers"]) for one in checked.document["clusters"]] == [("home", 3)]
 
 
+def test_flux_can_read_the_secrets_of_a_new_cluster(folder: Path, env: dict[str, str]) -> None:
+    stackyard("cluster", "init", cwd=folder, env=env)
+    editor = {**env, "SOPS_EDITOR": "sed -i '$ a cloudflare_token: cf-token-1'"}
+    assert stackyard("secrets", "edit", "cluster.sops.yaml", cwd=folder, env=editor).status == 0
+    assert stackyard("cluster", "configure", "--no-init", cwd=folder, env=env).status == 0
+    secrets = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
+    assert secrets
+    for secret in secrets:
+        assert {"apiVersion: v1", "kind: Secret"} <= set(secret.read_text().splitlines())
+
+
 def test_a_new_cluster_of_machines_needs_no_proxmox(folder: Path, env: dict[str, str]) -> None:
     stackyard("cluster", "init", "clusters/metal", "--bare-metal", cwd=folder, env=env)
 

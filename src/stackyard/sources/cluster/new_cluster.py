@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import files
 from stackyard.base.errors import InvalidInputError, Location, UsageError
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
+from stackyard.sources.cluster.flux_rule import FLUX_RULE
 from stackyard.sources.cluster.load import load_cluster
 from stackyard.sources.cluster.names import is_cluster_name
 from stackyard.sources.cluster.read import CLUSTER_FILE, NODES_FILE, SECRETS_FILE, TOML_FILE
@@ -243,9 +244,22 @@ def _secret_fields(wanted: NewCluster) -> str:
 
 
 def _rules(recipient: str) -> str:
-    return (
-        "# Who can read the secrets: add public keys of others here, then `stackyard secrets rotate`.\n"
-        "creation_rules:\n"
-        "  - path_regex: \\.sops\\.ya?ml$\n"
-        f"    age: {recipient}\n"
+    lines = [
+        f"    {key}: {value if isinstance(value, str) else str(value).lower()}"
+        for key, value in FLUX_RULE.items()
+        if key != "path_regex"
+    ]
+    return "\n".join(
+        [
+            "# Who can read the secrets: add public keys of others here, then `stackyard secrets rotate`.",
+            "creation_rules:",
+            "  # The first rule that fits counts. Flux reads the kind of an object before it decrypts it.",
+            f"  - path_regex: {FLUX_RULE['path_regex']}",
+            *lines,
+            f"    age: {recipient}",
+            "  - path_regex: \\.sops\\.ya?ml$",
+            "    mac_only_encrypted: true",
+            f"    age: {recipient}",
+            "",
+        ]
     )

@@ -219,6 +219,37 @@ def test_rules_and_ignored_files_are_added_without_touching_other_lines(folder: 
     assert (folder / "age.key").read_text() == keys
 
 
+@pytest.mark.parametrize("pattern", [r"\.sops\.ya?ml$", "kubernetes/.*", None])
+def test_flux_can_read_the_kind_of_each_secret_whatever_rule_comes_first(
+    folder: Path, pattern: str | None
+) -> None:
+    own = recipient_of(make_keyring(folder))
+    said = f"path_regex: {pattern}\n    age: {own}" if pattern else f"age: {own}"
+    rules = f"creation_rules:\n  # ours\n  - {said}\n  - path_regex: cluster\n    age: {own}\n"
+    (folder / ".sops.yaml").write_text(rules)
+    cluster = make_cluster(folder)
+    configure(cluster)
+    (secret, *_) = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
+    lines = secret.read_text().splitlines()
+    assert {"apiVersion: v1", "kind: Secret"} <= set(lines)
+    assert "cf-token-1" not in secret.read_text()
+    assert [line for line in rules.splitlines() if line not in (folder / ".sops.yaml").read_text()] == []
+    assert not configure(cluster).has_changes
+
+
+def test_secrets_that_flux_cannot_read_are_encrypted_again(folder: Path) -> None:
+    own = recipient_of(make_keyring(folder))
+    cluster = make_cluster(folder)
+    configure(cluster)
+    (secret, *_) = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
+    plain = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: cert-manager-secret\n"
+    secret.unlink()
+    create_sops_file(secret, f"{plain}stringData:\n  api-token: cf-token-1\n".encode(), [own])
+    assert "kind: Secret" not in secret.read_text()
+    assert configure(cluster).written == (secret.relative_to(folder).as_posix(),)
+    assert "kind: Secret" in secret.read_text()
+
+
 def test_the_input_may_be_in_git_where_its_secrets_are_not_in_it(folder: Path) -> None:
     configure(make_cluster(folder, are_secrets_in_git=True))
     assert "/cluster.yaml" not in (folder / ".gitignore").read_text()
