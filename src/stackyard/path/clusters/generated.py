@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import FileError
@@ -40,6 +40,7 @@ class FileChange:
         before: What is in it.
         after: What will be in it.
         conflict: Why it may not be changed; empty where it may.
+        is_optional: Whether the cluster does without the file: one of the user is left alone.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class FileChange:
     before: bytes | None = field(repr=False)
     after: bytes | None = field(repr=False)
     conflict: str = ""
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +87,11 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
     changes = [*ignored, *_plan_rules_files(cluster, rules)]
     changes += [secrets.plan(name, plain, rules[cluster.folder / name]) for name, plain in plains.items()]
     changes += [_plan_text(cluster, name, data, recorded) for name, data in texts.items()]
-    tasks = {
-        name: data for name, data in render_taskfiles().items() if _is_free(cluster, name, data, recorded)
-    }
-    changes += [_plan_text(cluster, name, data, recorded) for name, data in tasks.items()]
-    wanted = {**texts, **plains, **render_taskfiles()}
+    tasks = render_taskfiles()
+    changes += [
+        replace(_plan_text(cluster, name, data, recorded), is_optional=True) for name, data in tasks.items()
+    ]
+    wanted = {**texts, **plains, **tasks}
     changes += _plan_removals(cluster, wanted, recorded)
     fingerprints = {name: take_fingerprint(data) for name, data in {**texts, **tasks}.items()}
     return GeneratedFiles(
@@ -104,12 +106,6 @@ def _plan_text(cluster: Cluster, name: str, after: bytes, recorded: GenerationRe
     if before is not None and before != after and not recorded.is_ours(name, take_fingerprint(before)):
         conflict = _EDITED if recorded.knows(name) else _FOREIGN
     return FileChange(path=path, name=name, before=before, after=after, conflict=conflict)
-
-
-def _is_free(cluster: Cluster, name: str, after: bytes, recorded: GenerationRecord) -> bool:
-    """Return whether a Taskfile is absent or as stackyard wrote it; any other one is the user's."""
-    before = _read(cluster.folder / name)
-    return before is None or before == after or recorded.is_ours(name, take_fingerprint(before))
 
 
 class _Secrets:

@@ -168,6 +168,25 @@ def test_a_taskfile_of_the_user_is_left_alone(folder: Path) -> None:
     assert tasks.read_text() == "version: '3'\n"
 
 
+def test_taskfiles_of_the_template_are_named_and_replaced_when_the_user_says_so(folder: Path) -> None:
+    root, infra = folder / "Taskfile.yaml", folder / ".taskfiles/infrastructure/Taskfile.yaml"
+    infra.parent.mkdir(parents=True)
+    root.write_text("includes:\n  infra: .taskfiles/infrastructure\n")
+    infra.write_text("tasks:\n  plan:\n    cmd: tofu plan -out=tfplan\n")
+    cluster = make_cluster(folder)
+    (warning,) = configure(cluster).warnings
+    assert "--overwrite Taskfile.yaml --overwrite .taskfiles/infrastructure/Taskfile.yaml" in warning
+    assert "tofu plan" in infra.read_text()
+    assert plan_configuration(cluster).warnings == (warning,)
+    report = configure(cluster, overwrite=["Taskfile.yaml", ".taskfiles/*"])
+    assert report.written == ("Taskfile.yaml", ".taskfiles/infrastructure/Taskfile.yaml")
+    assert report.warnings == ()
+    assert "stackyard infra plan" in infra.read_text()
+    root.write_text(root.read_text() + "# mine, and it runs stackyard\n")
+    again = configure(cluster)
+    assert (again.written, again.warnings) == ((), ())
+
+
 def test_without_a_key_nothing_is_written(folder: Path) -> None:
     (folder / "age.key").unlink()
     with pytest.raises(AgeKeyMissingError):
