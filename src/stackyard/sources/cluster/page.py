@@ -48,7 +48,8 @@ _SPREAD = """\
 
 `proxmox_node` of a node places its VM. `proxmox_nodes` of the cluster spreads the others: in the order of the
 file, each on the host with the fewest nodes of its role, then with the fewest nodes, then the first in the
-list. A node that is added at the end moves no other.
+list. A node that was applied stays where it is, whatever is added or removed: `cluster configure` keeps the
+host that `terraform.tfvars` has. To move a node, set its `proxmox_node`; that replaces its VM.
 
 The folders of `clusters/` are more clusters of the same repository. Two clusters cannot have the same name,
 the same state, the same VM ID on the same Proxmox, or the same address in the same network.

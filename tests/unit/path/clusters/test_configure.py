@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.support.clusters import node, write_cluster
 from tests.support.resolved_clusters import SECRETS, make_cluster, make_node
 
 from stackyard.base import files, yamledit
@@ -33,6 +34,7 @@ from stackyard.secrets import (
     read_secrets,
 )
 from stackyard.secrets.sops.age import recipient_of
+from stackyard.sources.cluster.load import load_cluster
 from stackyard.sources.cluster.model import Cluster
 
 SEALED = "infrastructure/secrets.sops.yaml"
@@ -185,6 +187,28 @@ def test_taskfiles_of_the_template_are_named_and_replaced_when_the_user_says_so(
     root.write_text(root.read_text() + "# mine, and it runs stackyard\n")
     again = configure(cluster)
     assert (again.written, again.warnings) == ((), ())
+
+
+def test_a_vm_stays_on_its_host_whichever_node_is_removed_or_host_added(folder: Path) -> None:
+    def spread(numbers: list[int], hosts: list[str], **own: str) -> dict[str, str]:
+        nodes = [
+            node(number, **({"proxmox_node": own[f"k{number}"]} if own.get(f"k{number}") else {}))
+            for number in numbers
+        ]
+        write_cluster(folder, nodes=nodes, proxmox_node=None, proxmox_nodes=hosts)
+        cluster = load_cluster(folder)
+        configure(cluster)
+        return {one.name: one.vm.proxmox_node for one in cluster.nodes if one.vm is not None}
+
+    three = ["pve1", "pve2", "pve3"]
+    before = spread([1, 2, 3, 4, 5], three)
+    assert before == {"k8s-1": "pve1", "k8s-2": "pve2", "k8s-3": "pve3", "k8s-4": "pve1", "k8s-5": "pve2"}
+    after = spread([1, 2, 3, 5], three)
+    assert after == {name: host for name, host in before.items() if name != "k8s-4"}
+    assert spread([6, 1, 2, 3, 5], ["pve0", *three]) == {"k8s-6": "pve0", **after}
+    # A host that is no longer listed keeps nobody, and what a node says itself counts.
+    moved = spread([1, 2, 3, 5], ["pve1", "pve3"], k3="pve9")
+    assert moved == {"k8s-1": "pve1", "k8s-2": "pve3", "k8s-3": "pve9", "k8s-5": "pve1"}
 
 
 def test_without_a_key_nothing_is_written(folder: Path) -> None:
