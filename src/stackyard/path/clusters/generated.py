@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import FileError
-from stackyard.path.clusters.image_lock import read_image_lock
+from stackyard.path.clusters.image_lock import list_unpinned, read_image_lock, warn_of_unpinned
 from stackyard.path.clusters.record import take_fingerprint
 from stackyard.path.clusters.secret_files import list_tokens, refuse_clear, seal_file
 from stackyard.path.clusters.sops_rules import SopsRules, plan_rules
@@ -74,7 +74,8 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
     Raises:
         StackyardError: A template, a key or a file cannot be used; see the functions of each step.
     """
-    overrides, checksums = find_overrides(cluster.folder), read_image_lock(cluster).checksums
+    overrides, lock = find_overrides(cluster.folder), read_image_lock(cluster)
+    checksums = lock.checksums
     texts = render_infrastructure(cluster, overrides=overrides, checksums=checksums)
     texts = {f"infrastructure/{name}": data for name, data in texts.items()}
     sealed = render_secrets(cluster, overrides=overrides, checksums=checksums)
@@ -82,6 +83,8 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
         f"kubernetes/{name}": data for name, data in render_kubernetes_secrets(cluster).items()
     }
     ignored, warnings = _plan_ignored(cluster)
+    if unpinned := list_unpinned(cluster, lock):
+        warnings.append(warn_of_unpinned(unpinned))
     secrets = _Secrets(cluster, keyring, recorded)
     rules = plan_rules(find_top(cluster.folder), (cluster.folder / name for name in plains), keyring)
     changes = [*ignored, *_plan_rules_files(cluster, rules)]

@@ -22,6 +22,8 @@ from stackyard.path.clusters.configure import (
     plan_configuration,
 )
 from stackyard.path.clusters.credentials import PlainSecretsError, read_engine_secrets
+from stackyard.path.clusters.image_lock import PinnedImage, add_pin
+from stackyard.path.clusters.images import list_images
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.path.clusters.record import RECORD_NAME, RecordError, take_fingerprint
 from stackyard.path.clusters.secret_files import ClearSecretError, UnknownRecipientError, list_tokens
@@ -176,17 +178,29 @@ def test_taskfiles_of_the_template_are_named_and_replaced_when_the_user_says_so(
     root.write_text("includes:\n  infra: .taskfiles/infrastructure\n")
     infra.write_text("tasks:\n  plan:\n    cmd: tofu plan -out=tfplan\n")
     cluster = make_cluster(folder)
-    (warning,) = configure(cluster).warnings
+    unpinned, warning = configure(cluster).warnings
     assert "--overwrite Taskfile.yaml --overwrite .taskfiles/infrastructure/Taskfile.yaml" in warning
     assert "tofu plan" in infra.read_text()
-    assert plan_configuration(cluster).warnings == (warning,)
+    assert plan_configuration(cluster).warnings == (unpinned, warning)
     report = configure(cluster, overwrite=["Taskfile.yaml", ".taskfiles/*"])
     assert report.written == ("Taskfile.yaml", ".taskfiles/infrastructure/Taskfile.yaml")
-    assert report.warnings == ()
+    assert report.warnings == (unpinned,)
     assert "stackyard infra plan" in infra.read_text()
     root.write_text(root.read_text() + "# mine, and it runs stackyard\n")
     again = configure(cluster)
-    assert (again.written, again.warnings) == ((), ())
+    assert (again.written, again.warnings) == ((), (unpinned,))
+
+
+def test_images_that_nothing_is_compared_with_are_named_until_they_are_pinned(folder: Path) -> None:
+    cluster = make_cluster(folder)
+    (warning,) = configure(cluster).warnings
+    (name,) = (one.file_name for one in list_images(cluster))
+    assert warning.startswith(f"{name} has no recorded SHA-256")
+    add_pin(cluster, name, PinnedImage(sha256="0" * 64, size=1, url="https://example.com"))
+    assert configure(cluster).warnings == ()
+    (folder / "metal").mkdir()
+    metal = [make_node(1, vm=None)]
+    assert configure(make_cluster(folder / "metal", nodes=metal, proxmox=None)).warnings == ()
 
 
 def test_a_vm_stays_on_its_host_whichever_node_is_removed_or_host_added(folder: Path) -> None:
