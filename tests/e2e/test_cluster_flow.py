@@ -142,9 +142,21 @@ def test_a_missing_age_key_stops_before_anything_is_made(configured: ClusterRepo
 def test_a_state_is_encrypted_by_an_apply_that_changes_nothing_else(configured: ClusterRepo) -> None:
     configured.run("infra", "apply-auto")
     passphrase: dict[str, Any] = {"state_encryption_passphrase": "sixteen-or-more-characters"}
+
+    def refuse(code: str, **changes: Any) -> str:
+        configured.describe(**{**passphrase, **changes})
+        configured.run("cluster", "configure")
+        refused = configured.json("plan", "cluster:home", status=1)["error"]
+        assert refused["code"] == code
+        return str(refused["remedy"])
+
+    assert "state_encryption_passphrase_previous: none" in refuse("E-STATE-IN-CLEAR")
     configured.describe(**passphrase, state_encryption_passphrase_previous="none")
     configured.run("cluster", "configure")
     configured.run("infra", "apply-auto")
+    wrong = {"state_encryption_passphrase": "another-one-of-some-length"}
+    assert "state_encryption_passphrase_previous" in refuse("E-STATE-PASSPHRASE", **wrong)
+    assert "state_encryption_passphrase" in refuse("E-STATE-PASSPHRASE", state_encryption_passphrase=None)
     # Without the previous way, only an encrypted state can be read.
     configured.describe(**passphrase)
     configured.run("cluster", "configure")

@@ -14,11 +14,13 @@ from stackyard.path.clusters.templates import find_overrides, find_top
 from stackyard.path.ignored_files import ENGINE_FILES, IgnoredLine, add_lines, list_missing, read_ignored
 from stackyard.render.cluster import render_infrastructure, render_kubernetes_secrets, render_secrets
 from stackyard.render.cluster.taskfile import render_taskfiles
+from stackyard.render.cluster.values import describe_previous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from stackyard.path.clusters.image_lock import ImageLock
     from stackyard.path.clusters.record import GenerationRecord
     from stackyard.secrets.keyring import Keyring
     from stackyard.sources.cluster.model import Cluster
@@ -27,6 +29,10 @@ __all__ = ["FileChange", "GeneratedFiles", "list_generated"]
 
 _LOCK_FILE = ".terraform.lock.hcl"
 _FOREIGN = "it is there already and was not written by stackyard"
+_PREVIOUS = (
+    "`state_encryption_passphrase_previous` is set. Remove it after one apply, and run the command again: as "
+    "long as it is there, the former passphrase, or a state in clear, is accepted."
+)
 _EDITED = "it was edited since stackyard wrote it"
 
 
@@ -83,8 +89,7 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
         f"kubernetes/{name}": data for name, data in render_kubernetes_secrets(cluster).items()
     }
     ignored, warnings = _plan_ignored(cluster)
-    if unpinned := list_unpinned(cluster, lock):
-        warnings.append(warn_of_unpinned(unpinned))
+    warnings += _list_warnings(cluster, lock)
     secrets = _Secrets(cluster, keyring, recorded)
     rules = plan_rules(find_top(cluster.folder), (cluster.folder / name for name in plains), keyring)
     changes = [*ignored, *_plan_rules_files(cluster, rules)]
@@ -100,6 +105,13 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
     return GeneratedFiles(
         changes=tuple(changes), fingerprints=fingerprints | secrets.tokens, warnings=tuple(warnings)
     )
+
+
+def _list_warnings(cluster: Cluster, lock: ImageLock) -> Iterator[str]:
+    if unpinned := list_unpinned(cluster, lock):
+        yield warn_of_unpinned(unpinned)
+    if describe_previous(cluster):
+        yield _PREVIOUS
 
 
 def _plan_text(cluster: Cluster, name: str, after: bytes, recorded: GenerationRecord) -> FileChange:

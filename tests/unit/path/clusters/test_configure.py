@@ -191,6 +191,14 @@ def test_taskfiles_of_the_template_are_named_and_replaced_when_the_user_says_so(
     assert (again.written, again.warnings) == ((), (unpinned,))
 
 
+@pytest.mark.parametrize("previous", ["none", "the-former-passphrase"])
+def test_a_former_passphrase_is_named_as_long_as_it_is_accepted(folder: Path, previous: str) -> None:
+    cluster = with_secrets(make_cluster(folder), state_encryption_passphrase="the-passphrase-of-now")
+    assert len(configure(cluster).warnings) == 1
+    rotated = with_secrets(cluster, state_encryption_passphrase_previous=previous)
+    assert "Remove it after one apply" in configure(rotated).warnings[1]
+
+
 def test_images_that_nothing_is_compared_with_are_named_until_they_are_pinned(folder: Path) -> None:
     cluster = make_cluster(folder)
     (warning,) = configure(cluster).warnings
