@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["warn_of_tasks"]
 
 # A task or an include of a name that the generated files have.
-_OURS = re.compile(rb"^\s+(configure|infra|plan):", re.MULTILINE)
+_OURS = re.compile(rb"^\s+(configure|infra|plan|talos|apps):", re.MULTILINE)
 
 
 def warn_of_tasks(left: Sequence[FileChange]) -> Iterator[str]:
