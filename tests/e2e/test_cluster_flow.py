@@ -132,6 +132,17 @@ def test_a_cluster_is_destroyed_by_the_names_of_its_nodes(configured: ClusterRep
     assert proxmoxer_client(configured.running).cluster.resources.get(type="vm") == []
 
 
+def test_a_saved_plan_is_applied_with_the_arguments_that_the_original_took(configured: ClusterRepo) -> None:
+    configured.run("infra", "plan")
+    refused = configured.json("infra", "apply", "-parallelism=many", status=64)["error"]
+    assert "-parallelism=10" in refused["detail"]
+    refused = configured.json("infra", "apply", "-lock=false", status=64)["error"]
+    assert refused["code"] == "E-STACK-ARGUMENT"
+    configured.run("infra", "apply", "-auto-approve", "-parallelism=2", "--no-verify")
+    configured.run("infra", "apply-auto", "-auto-approve", "-parallelism", "2", "--no-verify")
+    assert configured.actions("home") == {}
+
+
 def test_a_missing_age_key_stops_before_anything_is_made(configured: ClusterRepo) -> None:
     (configured.root / "age.key").unlink()
     refused = configured.json("apply", "home", "--yes", status=None)["error"]

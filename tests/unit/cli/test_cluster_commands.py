@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.cli import stackyard
 from tests.support.clusters import node, write_cluster
+from tests.support.stacks import git
 
 from stackyard.cli.commands.cluster.schema import FILES
+from stackyard.secrets import new_identity
 from stackyard.sources.cluster import schema
 
 
@@ -172,6 +174,19 @@ def test_show_says_where_secrets_are(folder: Path) -> None:
     assert "hunter2" not in shown.stdout + shown.stderr
     secrets = stackyard("--json", "cluster", "show", cwd=folder).document["secrets"]
     assert secrets == {"place": "local", "names": ["tfstate_password"]}
+
+
+def test_configure_says_that_git_holds_secrets_in_clear(folder: Path, env: dict[str, str]) -> None:
+    own = {"tfstate_address": "https://state.example.com/s", "tfstate_password": "hunter2hunter2"}
+    write_cluster(folder, nodes=[node(1)], proxmox_api_url=None, proxmox_node=None, **own)
+    (folder / "age.key").write_text(f"{new_identity()[1]}\n")
+    configure = ("--json", "cluster", "configure", "--no-init")
+    assert stackyard(*configure, cwd=folder, env=env).document["warnings"] == []
+    for words in (("init", "--quiet"), ("add", "--force", "cluster.yaml")):
+        git(folder, *words)
+    said = stackyard(*configure, cwd=folder, env=env)
+    assert ["`tfstate_password` in clear" in one for one in said.document["warnings"]] == [True]
+    assert "hunter2" not in said.stdout + said.stderr
 
 
 @pytest.mark.parametrize(
