@@ -133,7 +133,9 @@ def test_a_cluster_is_destroyed_by_the_names_of_its_nodes(configured: ClusterRep
 
 
 def test_a_saved_plan_is_applied_with_the_arguments_that_the_original_took(configured: ClusterRepo) -> None:
-    configured.run("infra", "plan")
+    planned = configured.run("infra", "plan")
+    # The code keeps the name of a resource that states of the original have; the user cannot change it.
+    assert "newer name" not in planned.stdout + planned.stderr
     refused = configured.json("infra", "apply", "-parallelism=many", status=64)["error"]
     assert "-parallelism=10" in refused["detail"]
     refused = configured.json("infra", "apply", "-lock=false", status=64)["error"]

@@ -161,3 +161,9 @@ def test_nodes_that_are_not_ready_say_why(repo: ClusterRepo) -> None:
     assert "k8s-0: there is no disk `/dev/nvme0n1`; correct `disk` in nodes.yaml." in printed
     assert f"k8s-1: {repo.network}.1.11:50000: Connection refused. Check that the node is on" in printed
     assert "0 of 2 nodes are ready for their configuration." in printed
+    # A link is one that only the node can follow; no key is needed to look.
+    repo.describe(nodes=[repo.node(0, disk="/dev/disk/by-id/ata-one")])
+    repo.run("cluster", "split")
+    (repo.root / "age.key").unlink()
+    printed = repo.run("infra", "verify-nodes").stdout
+    assert "k8s-0: `/dev/disk/by-id/ata-one` is not checked" in printed

@@ -304,6 +304,7 @@ def test_flux_can_read_the_kind_of_each_secret_whatever_rule_comes_first(
 
 def test_secrets_that_flux_cannot_read_are_encrypted_again(folder: Path) -> None:
     own = recipient_of(make_keyring(folder))
+    assert own is not None
     cluster = make_cluster(folder)
     configure(cluster)
     (secret, *_) = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
