@@ -109,8 +109,8 @@ def find_cluster(name: str | None = None, start: str | Path | None = None) -> Cl
         if known:
             raise ClusterNotFoundError(
                 f"There are several: {', '.join(sorted(known))}.",
-                remedy="Name one, as in `stackyard cluster show NAME` and `stackyard infra plan --cluster NAME`, "
-                "or go to its folder.",
+                remedy="Name one, as in `stackyard cluster show NAME` and `stackyard infra plan --cluster "
+                "NAME`, or go to its folder.",
             )
         raise ClusterNotFoundError(f"Neither {here} nor a folder above it has one.")
     listed = (
