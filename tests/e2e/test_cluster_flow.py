@@ -132,6 +132,19 @@ def test_a_cluster_is_destroyed_by_the_names_of_its_nodes(configured: ClusterRep
     assert proxmoxer_client(configured.running).cluster.resources.get(type="vm") == []
 
 
+def test_a_saved_plan_is_applied_with_the_arguments_that_the_original_took(configured: ClusterRepo) -> None:
+    planned = configured.run("infra", "plan")
+    # The code keeps the name of a resource that states of the original have; the user cannot change it.
+    assert "newer name" not in planned.stdout + planned.stderr
+    refused = configured.json("infra", "apply", "-parallelism=many", status=64)["error"]
+    assert "-parallelism=10" in refused["detail"]
+    refused = configured.json("infra", "apply", "-lock=false", status=64)["error"]
+    assert refused["code"] == "E-STACK-ARGUMENT"
+    configured.run("infra", "apply", "-auto-approve", "-parallelism=2", "--no-verify")
+    configured.run("infra", "apply-auto", "-auto-approve", "-parallelism", "2", "--no-verify")
+    assert configured.actions("home") == {}
+
+
 def test_a_missing_age_key_stops_before_anything_is_made(configured: ClusterRepo) -> None:
     (configured.root / "age.key").unlink()
     refused = configured.json("apply", "home", "--yes", status=None)["error"]
@@ -142,9 +155,21 @@ def test_a_missing_age_key_stops_before_anything_is_made(configured: ClusterRepo
 def test_a_state_is_encrypted_by_an_apply_that_changes_nothing_else(configured: ClusterRepo) -> None:
     configured.run("infra", "apply-auto")
     passphrase: dict[str, Any] = {"state_encryption_passphrase": "sixteen-or-more-characters"}
+
+    def refuse(code: str, **changes: Any) -> str:
+        configured.describe(**{**passphrase, **changes})
+        configured.run("cluster", "configure")
+        refused = configured.json("plan", "cluster:home", status=1)["error"]
+        assert refused["code"] == code
+        return str(refused["remedy"])
+
+    assert "state_encryption_passphrase_previous: none" in refuse("E-STATE-IN-CLEAR")
     configured.describe(**passphrase, state_encryption_passphrase_previous="none")
     configured.run("cluster", "configure")
     configured.run("infra", "apply-auto")
+    wrong = {"state_encryption_passphrase": "another-one-of-some-length"}
+    assert "state_encryption_passphrase_previous" in refuse("E-STATE-PASSPHRASE", **wrong)
+    assert "state_encryption_passphrase" in refuse("E-STATE-PASSPHRASE", state_encryption_passphrase=None)
     # Without the previous way, only an encrypted state can be read.
     configured.describe(**passphrase)
     configured.run("cluster", "configure")

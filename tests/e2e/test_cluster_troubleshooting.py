@@ -20,6 +20,9 @@ from tests.support.cluster_repo import ClusterRepo, cluster_on_lab
 from tests.support.lab import proxmoxer_client
 from tests.support.state_process import StateProcess, start_service
 
+from stackyard.path.clusters.source import ClusterSource
+from stackyard.state import Actor, StateService
+
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
 LOCK_ID = "3f0e1c52-7a1e-4f0c-9a54-1b0f5f5f7d11"
@@ -74,6 +77,28 @@ async def test_a_lock_of_a_dead_run_is_named_and_removed(repo: ClusterRepo, tmp_
         assert f"stackyard infra force-unlock {LOCK_ID}" in refused["remedy"]
         repo.run("infra", "force-unlock", LOCK_ID, "--yes")
         repo.run("infra", "plan", "--lock-wait", "0")
+
+
+async def test_a_lock_that_is_not_held_is_not_removed_and_the_one_that_is_is_named(
+    repo: ClusterRepo, tmp_path: Path
+) -> None:
+    repo.run("cluster", "configure")
+    refused = repo.json("infra", "force-unlock", "WRONG", "--yes", status=1)["error"]
+    assert refused["code"] == "E-INFRA-LOCK"
+    assert refused["detail"] == "The lock WRONG is not held on the state of cluster:home: no lock is."
+    actor = Actor(principal="me", address="laptop")
+    content = json.dumps({"ID": LOCK_ID, "Operation": "push", "Who": "me@laptop"}).encode()
+    with contextlib.closing(ClusterSource.find(repo.root).store.open()) as objects:
+        StateService(objects).locks.lock("cluster/home/default", content, actor)
+    refused = repo.json("infra", "force-unlock", "WRONG", "--yes", status=1)["error"]
+    assert refused["detail"].endswith(f": me@laptop holds the lock {LOCK_ID}.")
+    repo.run("infra", "force-unlock", LOCK_ID, "--yes")
+    async with _serving(tmp_path) as (service, password):
+        _keep_state(repo, service, password)
+        _lock(service, password)
+        refused = repo.json("infra", "force-unlock", "WRONG", "--yes", status=1)["error"]
+        assert "the state service refuses" in refused["detail"]
+        repo.run("infra", "force-unlock", LOCK_ID, "--yes")
 
 
 async def test_another_address_of_the_state_makes_nothing_twice_and_the_state_is_moved(
@@ -136,3 +161,9 @@ def test_nodes_that_are_not_ready_say_why(repo: ClusterRepo) -> None:
     assert "k8s-0: there is no disk `/dev/nvme0n1`; correct `disk` in nodes.yaml." in printed
     assert f"k8s-1: {repo.network}.1.11:50000: Connection refused. Check that the node is on" in printed
     assert "0 of 2 nodes are ready for their configuration." in printed
+    # A link is one that only the node can follow; no key is needed to look.
+    repo.describe(nodes=[repo.node(0, disk="/dev/disk/by-id/ata-one")])
+    repo.run("cluster", "split")
+    (repo.root / "age.key").unlink()
+    printed = repo.run("infra", "verify-nodes").stdout
+    assert "k8s-0: `/dev/disk/by-id/ata-one` is not checked" in printed

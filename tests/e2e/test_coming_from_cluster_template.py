@@ -20,8 +20,14 @@ PAGE = "docs/coming-from/cluster-template.md"
 EXPECTED = (
     ("validate", "home is valid", "in clear on this machine only"),
     ("--check", "main.tf: it is there already and was not written by stackyard"),
-    ("--overwrite", "wrote infrastructure/tofu/main.tf", "Nothing to change"),
+    (
+        "--overwrite",
+        "wrote infrastructure/tofu/main.tf",
+        "Taskfile.yaml do not run stackyard",
+        "Nothing to change",
+    ),
     ("state move", "Nothing to change"),
+    ("Taskfile.yaml", "wrote Taskfile.yaml", "wrote .taskfiles/infrastructure/Taskfile.yaml"),
     ("split", "proxmox_api_token_secret", "Nothing to change"),
 )
 
@@ -38,6 +44,9 @@ def _make_theirs(repo: ClusterRepo) -> None:
     shutil.rmtree(repo.root / ".stackyard")
     main = repo.root / "infrastructure/tofu/main.tf"
     main.write_text(f"# Rendered from templates/config/infrastructure/tofu/main.tf.j2\n{main.read_text()}")
+    root, tasks = repo.root / "Taskfile.yaml", repo.root / ".taskfiles/infrastructure/Taskfile.yaml"
+    root.write_text("version: '3'\nincludes:\n  infra: .taskfiles/infrastructure\n")
+    tasks.write_text("version: '3'\ntasks:\n  plan:\n    cmd: tofu plan -out=tfplan\n")
     for key, value in {"user.name": "t", "user.email": "t@example.org"}.items():
         repo.git("config", key, value)
     repo.commit("as it was")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Append",
     "Change",
+    "Prepend",
     "Remove",
     "Set",
     "UnfaithfulEditError",
@@ -84,13 +85,21 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepend:
+    """Add a value to the start of a list, as `Append` does to its end."""
+
+    keys: Keys
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Remove:
     """Take out the last of the keys; nothing if it is not there."""
 
     keys: Keys
 
 
-Change = Set | Append | Remove
+Change = Set | Append | Prepend | Remove
 
 
 def edit_file(path: Path, changes: Sequence[Change]) -> bool:
@@ -281,8 +290,8 @@ def _apply(data: CommentedMap, change: Change, path: str) -> None:
     match change:
         case Set():
             _set(here, last, _quote(change.value), path)
-        case Append():
-            _append(_step(here, last, path, change, makes_list=True), change, path)
+        case Append() | Prepend():
+            _add_item(_step(here, last, path, change, makes_list=True), change, path)
         case Remove():
             if (isinstance(here, CommentedMap) and last in here) or (
                 isinstance(here, CommentedSeq) and isinstance(last, int) and last < len(here)
@@ -312,11 +321,11 @@ def _set(here: Any, key: str | int, value: Any, path: str) -> None:
         raise _make_type_error(here, key, path)
 
 
-def _append(here: Any, change: Append, path: str) -> None:
+def _add_item(here: Any, change: Append | Prepend, path: str) -> None:
     if not isinstance(here, CommentedSeq):
         raise _make_type_error(here, change.keys[-1], path)
     if change.value not in here:
-        here.append(_quote(change.value))
+        here.insert(len(here) if isinstance(change, Append) else 0, _quote(change.value))
 
 
 # What older YAML, which many programs read, takes for a truth or a number of sixties.

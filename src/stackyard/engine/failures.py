@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostic, Kind, Severity
 from stackyard.base.errors import BusyError, Location, StackyardError, UnreachableError
+from stackyard.engine.lock_holder import LockHolder, read_holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,9 +31,11 @@ __all__ = [
     "PlanStaleError",
     "ProviderLockError",
     "RegistryUnreachableError",
+    "StateInClearError",
     "StateLockedError",
     "StateNotSavedError",
     "StateNotUnlockedError",
+    "StatePassphraseError",
     "TofuError",
     "cause",
     "failure",
@@ -109,25 +112,6 @@ class TofuError(StackyardError):
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Everything that the engine reported."""
         return tuple(finding.diagnostic() for finding in self.findings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockHolder:
-    """Who holds a state lock; a field that the backend does not tell is empty."""
-
-    id: str
-    operation: str = ""
-    who: str = ""
-    created: str = ""
-    version: str = ""
-    path: str = ""
-    info: str = ""
-
-    def __str__(self) -> str:
-        who = self.who or "somebody"
-        doing = f" for {self.operation}" if self.operation else ""
-        since = f" since {self.created}" if self.created else ""
-        return f"{who} holds lock {self.id}{doing}{since}"
 
 
 class StateLockedError(TofuError, BusyError):
@@ -229,6 +213,30 @@ class BackendLoginError(TofuError):
     )
 
 
+class StateInClearError(TofuError):
+    """The state is in clear, and the configuration says that it is encrypted."""
+
+    code = "E-STATE-IN-CLEAR"
+    summary = "The state is not encrypted yet"
+    default_remedy = (
+        "For a Talos cluster, set `state_encryption_passphrase_previous: none` beside the passphrase, run "
+        "`stackyard cluster configure` and apply once; then remove it. In other code, give `encryption` a "
+        "fallback with the method `unencrypted`."
+    )
+
+
+class StatePassphraseError(TofuError):
+    """The state is encrypted with a key that the configuration does not have."""
+
+    code = "E-STATE-PASSPHRASE"
+    summary = "The state cannot be decrypted"
+    default_remedy = (
+        "For a Talos cluster, correct `state_encryption_passphrase`. After a change of it, the former one "
+        "belongs in `state_encryption_passphrase_previous` for one apply. Then run `stackyard cluster "
+        "configure`. In other code, correct the keys of `encryption`."
+    )
+
+
 class RegistryUnreachableError(TofuError, UnreachableError):
     """The registry that a provider or module should come from does not answer."""
 
@@ -248,7 +256,8 @@ class _Cause:
     def fits(self, finding: Finding) -> bool:
         if not finding.summary.lower().startswith(self.summary):
             return False
-        text = f"{finding.summary}\n{finding.detail}"
+        # The engine breaks lines where the terminal ends.
+        text = " ".join(f"{finding.summary} {finding.detail}".split())
         return not self.within or any(part in text for part in self.within)
 
 
@@ -265,6 +274,21 @@ _OFFLINE = (
 )
 # The `http` backend, for the statuses 401 and 403.
 _LOGIN = ("requires auth", "invalid auth")
+# Only OpenTofu encrypts. Where it reads a state, each verb begins its report in another way.
+_READS = (
+    "error acquiring the state lock",
+    "error refreshing",
+    "error loading state",
+    "failed to load",
+    "encountered unencrypted",
+    "decryption failed",
+    "unsupported state file format",
+)
+_IN_CLEAR = ("encountered unencrypted payload without unencrypted method",)
+_SEALED = (
+    "decryption failed for all provided methods",
+    "can not be read without an encryption configuration",
+)
 _APPLIES_SAVED_PLAN = ("A saved plan can be applied only",)
 _MISFIT = ("does not match configured version constraint", "dependency lock file")
 
@@ -275,6 +299,8 @@ _CAUSES = (
     _Cause(StateNotSavedError, "failed to save state"),
     _Cause(StateLockedError, "error acquiring the state lock", _HELD),
     _Cause(StateNotUnlockedError, "error releasing the state lock"),
+    *(_Cause(StateInClearError, start, _IN_CLEAR) for start in _READS),
+    *(_Cause(StatePassphraseError, start, _SEALED) for start in _READS),
     _Cause(PlanStaleError, "saved plan is stale"),
     _Cause(PlanStaleError, "saved plan does not match the given state"),
     _Cause(PlanStaleError, "inconsistent dependency lock file", _APPLIES_SAVED_PLAN),
@@ -361,20 +387,3 @@ def read_text(text: str) -> tuple[Finding, ...]:
         severity = Severity.ERROR if word == "Error" else Severity.WARNING
         found.append(Finding(severity=severity, summary=summary.strip(), detail=detail.strip()))
     return tuple(found)
-
-
-# The engine prints a holder through one fixed template, the same in a JSON diagnostic and in text.
-_HOLDER_LINE = re.compile(r"^ {2}(ID|Path|Operation|Who|Version|Created|Info):[ \t]*(.*)$", re.MULTILINE)
-_HTTP_HOLDER = re.compile(r"already locked: ID=(\S+)")
-
-
-def read_holder(detail: str) -> LockHolder | None:
-    """Read who holds a lock from the detail of a lock failure, as far as it tells."""
-    lines = {key.lower(): value.strip() for key, value in _HOLDER_LINE.findall(detail)}
-    told = _HTTP_HOLDER.search(detail)
-    if told is not None and lines.get("id") != told[1]:
-        # Terraform 1.11 with an http backend shows its own request as the holder; only the id is true.
-        return LockHolder(id=told[1])
-    if not lines.get("id"):
-        return None
-    return LockHolder(**lines)

@@ -15,7 +15,7 @@ from stackyard.clients import proxmox
 from stackyard.provider.kinds import Work
 from stackyard.provider.legacy_values import align
 from stackyard.provider.plan import IMPORTED, plan_change
-from stackyard.provider.problems import AttributeValueError, Path, Problem
+from stackyard.provider.problems import NEWER_NAME, AttributeValueError, Path, Problem
 from stackyard.provider.schema import UNSET, Block, Nesting
 from stackyard.provider.validate import check_block
 from stackyard.provider.values import UNKNOWN, Object
@@ -80,7 +80,7 @@ class Operations:
         newer = known.kind.names[0]
         if known.schema.block.deprecated and type_name != newer:
             detail = f"{type_name} is called {newer} now; a `moved` block takes its state along."
-            found.append(Problem(summary="There is a newer name", detail=detail, is_error=False))
+            found.append(Problem(summary=NEWER_NAME, detail=detail, is_error=False))
         return found
 
     async def read(

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from stackyard.base.errors import InvalidInputError
 
-__all__ = ["AttributeValueError", "ImportIdError", "Path", "Problem", "ProviderSettingsError"]
+__all__ = ["NEWER_NAME", "AttributeValueError", "ImportIdError", "Path", "Problem", "ProviderSettingsError"]
+
+# The summary of a warning about the former name of a resource.
+NEWER_NAME = "There is a newer name"
 
 # Where an attribute is: names, and the numbers of elements.
 Path = tuple[str | int, ...]

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support.cli import stackyard
 from tests.support.clusters import node, write_cluster
+from tests.support.stacks import git
 
 from stackyard.cli.commands.cluster.schema import FILES
+from stackyard.secrets import new_identity
 from stackyard.sources.cluster import schema
 
 
@@ -38,6 +40,17 @@ def test_a_new_cluster_is_valid_and_nothing_is_overwritten(folder: Path, env: di
     assert again.document["error"]["code"] == "E-CLUSTER-EXISTS"
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     assert [(one["name"], one["controllers"]) for one in checked.document["clusters"]] == [("home", 3)]
+
+
+def test_flux_can_read_the_secrets_of_a_new_cluster(folder: Path, env: dict[str, str]) -> None:
+    stackyard("cluster", "init", cwd=folder, env=env)
+    editor = {**env, "SOPS_EDITOR": "sed -i '$ a cloudflare_token: cf-token-1'"}
+    assert stackyard("secrets", "edit", "cluster.sops.yaml", cwd=folder, env=editor).status == 0
+    assert stackyard("cluster", "configure", "--no-init", cwd=folder, env=env).status == 0
+    secrets = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
+    assert secrets
+    for secret in secrets:
+        assert {"apiVersion: v1", "kind: Secret"} <= set(secret.read_text().splitlines())
 
 
 def test_a_new_cluster_of_machines_needs_no_proxmox(folder: Path, env: dict[str, str]) -> None:
@@ -77,6 +90,31 @@ def test_a_count_of_nodes_becomes_names_once(
     assert [one["role"] for one in shown["nodes"]].count("controller") == controllers
 
 
+def test_further_clusters_of_a_repository_have_names_and_addresses_of_their_own(
+    folder: Path, env: dict[str, str]
+) -> None:
+    for name in ("prod", "stage", "test"):
+        started = stackyard("cluster", "init", f"clusters/{name}", cwd=folder, env=env)
+        assert started.status == 0, started.stderr
+    checked = stackyard("--json", "cluster", "validate", cwd=folder, env=env)
+    assert checked.status == 0, checked.stdout
+    assert checked.document["warnings"] == []
+    shown = stackyard("--json", "cluster", "show", "stage", cwd=folder, env=env).document
+    assert [one["name"] for one in shown["nodes"]] == ["stage-1", "stage-2", "stage-3"]
+    assert [one["address"] for one in shown["nodes"]] == [f"192.168.1.{55 + number}" for number in range(3)]
+    assert "# vm_id: 105" in (folder / "clusters/stage/nodes.yaml").read_text()
+
+
+def test_vms_of_two_clusters_with_one_name_are_a_warning(folder: Path) -> None:
+    for number, name in enumerate(("a", "b"), 1):
+        (folder / "clusters" / name).mkdir(parents=True)
+        network = {"node_cidr": f"192.0.{number}.0/24", "cluster_api_addr": f"192.0.{number}.10"}
+        write_cluster(folder / "clusters" / name, nodes=[node(1, address=f"192.0.{number}.21")], **network)
+    checked = stackyard("--json", "cluster", "validate", cwd=folder)
+    assert checked.status == 0
+    assert [one["code"] for one in checked.document["warnings"]] == ["W-CLUSTER-SHARED-NAME"]
+
+
 def test_a_cluster_for_a_lab_needs_one_whose_vms_boot_talos(folder: Path, env: dict[str, str]) -> None:
     refused = stackyard("--json", "cluster", "init", "--lab", "none", cwd=folder, env=env)
 
@@ -94,7 +132,7 @@ def test_validate_reports_every_problem_of_every_cluster(folder: Path) -> None:
 
     assert found.status == 65
     codes = sorted({one["code"] for one in found.document["error"]["diagnostics"]})
-    assert codes == ["E-CLUSTER-SHARED-ADDRESS", "E-CLUSTER-SHARED-VM-ID"]
+    assert codes == ["E-CLUSTER-SHARED-ADDRESS", "E-CLUSTER-SHARED-VM-ID", "W-CLUSTER-SHARED-NAME"]
     assert stackyard("cluster", "validate", "a", cwd=folder).status == 0
 
 
@@ -107,6 +145,7 @@ def test_a_cluster_with_addresses_of_another_one_is_not_planned(folder: Path) ->
     assert {
         (one["code"], one["where"]["file"].partition("/")[2])
         for one in refused.document["error"]["diagnostics"]
+        if one["code"].startswith("E-")
     } == {("E-CLUSTER-SHARED-ADDRESS", "b/cluster.yaml"), ("E-CLUSTER-SHARED-ADDRESS", "b/nodes.yaml")}
 
 
@@ -115,7 +154,7 @@ def test_two_clusters_cannot_have_one_state(folder: Path) -> None:
         (folder / "clusters" / name).mkdir(parents=True)
         write_cluster(
             folder / "clusters" / name,
-            nodes=[node(1, address=f"192.0.{number}.21")],
+            nodes=[node(1, name=f"{name}-1", address=f"192.0.{number}.21")],
             node_cidr=f"192.0.{number}.0/24",
             cluster_api_addr=f"192.0.{number}.10",
             tfstate_address="https://state.example.com/s",
@@ -135,6 +174,19 @@ def test_show_says_where_secrets_are(folder: Path) -> None:
     assert "hunter2" not in shown.stdout + shown.stderr
     secrets = stackyard("--json", "cluster", "show", cwd=folder).document["secrets"]
     assert secrets == {"place": "local", "names": ["tfstate_password"]}
+
+
+def test_configure_says_that_git_holds_secrets_in_clear(folder: Path, env: dict[str, str]) -> None:
+    own = {"tfstate_address": "https://state.example.com/s", "tfstate_password": "hunter2hunter2"}
+    write_cluster(folder, nodes=[node(1)], proxmox_api_url=None, proxmox_node=None, **own)
+    (folder / "age.key").write_text(f"{new_identity()[1]}\n")
+    configure = ("--json", "cluster", "configure", "--no-init")
+    assert stackyard(*configure, cwd=folder, env=env).document["warnings"] == []
+    for words in (("init", "--quiet"), ("add", "--force", "cluster.yaml")):
+        git(folder, *words)
+    said = stackyard(*configure, cwd=folder, env=env)
+    assert ["`tfstate_password` in clear" in one for one in said.document["warnings"]] == [True]
+    assert "hunter2" not in said.stdout + said.stderr
 
 
 @pytest.mark.parametrize(

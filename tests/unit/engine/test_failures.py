@@ -23,6 +23,11 @@ LOCKING = "Error acquiring the state lock"
 INCONSISTENT = "Inconsistent dependency lock file"
 MISFIT = "locked provider x 1 does not match configured version constraint ~> 2; must use init -upgrade"
 GAVE_UP = "GET http://h giving up after 1 attempt(s)"
+IN_CLEAR = "encountered unencrypted payload without unencrypted method configured"
+SEALED = (
+    "decryption failed for all provided methods\nattempted decryption failed for state: no decryption key"
+)
+UNREADABLE = "This state file is encrypted and can not be read without an encryption\nconfiguration"
 REFUSED = "dial tcp 192.0.2.1:9: connect: connection refused"
 
 
@@ -58,6 +63,13 @@ def error(summary: str, detail: str = "", where: Location | None = None) -> Find
         (f"error loading state: Failed to get state: {GAVE_UP}", "", failures.BackendUnreachableError),
         ("Error refreshing the state", f"Failed to load state: {REFUSED}", failures.BackendUnreachableError),
         ("error loading state: HTTP remote state endpoint requires auth", "", failures.BackendLoginError),
+        (LOCKING, f"Error message: failed to write backup file: {IN_CLEAR}", failures.StateInClearError),
+        ("Error refreshing the state", f"Failed to load state: {IN_CLEAR}", failures.StateInClearError),
+        (IN_CLEAR.replace(" method", "\nmethod"), "", failures.StateInClearError),
+        (LOCKING, f"Error message: failed to write backup file: {SEALED}", failures.StatePassphraseError),
+        (SEALED, "", failures.StatePassphraseError),
+        ("Unsupported state file format", UNREADABLE, failures.StatePassphraseError),
+        ("Error creating VM", SEALED, TofuError),
         ("Failed to load plugin schemas", "dial unix: connection refused", TofuError),
         ("Error creating VM", REFUSED, TofuError),
         ("Something of the future", "", TofuError),

@@ -13,6 +13,7 @@ from stackyard.path.clusters import generated
 from stackyard.path.clusters.image_lock import read_image_lock
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.path.clusters.record import RECORD_NAME, GenerationRecord, read_record
+from stackyard.path.clusters.tasks import warn_of_tasks
 from stackyard.path.clusters.templates import find_overrides, find_top
 from stackyard.render.cluster import render_infrastructure
 
@@ -129,20 +130,26 @@ def plan_configuration(
     recorded = read_record(cluster.infrastructure / RECORD_NAME)
     keyring = keyring or make_keyring(cluster.folder)
     work = generated.list_generated(cluster, keyring, recorded)
-    changes, conflicts = [], []
+    changes, conflicts, left = [], [], []
     top = find_top(cluster.folder).resolve()
     for one in work.changes:
         if one.conflict and not _is_named(one, overwrite):
-            conflicts.append((one.name, one.conflict))
+            if one.is_optional:
+                left.append(one)
+            else:
+                conflicts.append((one.name, one.conflict))
         elif one.before != one.after:
             changes.append(one)
             if not one.path.resolve().is_relative_to(top):
                 conflicts.append((one.name, "a link leads out of the repository"))
-    record = GenerationRecord(files=work.fingerprints)
+    names = {one.name for one in left}
+    record = GenerationRecord(
+        files={name: mark for name, mark in work.fingerprints.items() if name not in names}
+    )
     return ConfigurationPlan(
         changes=tuple(changes),
         conflicts=tuple(conflicts),
-        warnings=work.warnings,
+        warnings=(*work.warnings, *warn_of_tasks(left)),
         record=record,
         recorded=recorded,
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import FileError
-from stackyard.path.clusters.image_lock import read_image_lock
+from stackyard.path.clusters.image_lock import list_unpinned, read_image_lock, warn_of_unpinned
 from stackyard.path.clusters.record import take_fingerprint
 from stackyard.path.clusters.secret_files import list_tokens, refuse_clear, seal_file
 from stackyard.path.clusters.sops_rules import SopsRules, plan_rules
@@ -14,11 +14,13 @@ from stackyard.path.clusters.templates import find_overrides, find_top
 from stackyard.path.ignored_files import ENGINE_FILES, IgnoredLine, add_lines, list_missing, read_ignored
 from stackyard.render.cluster import render_infrastructure, render_kubernetes_secrets, render_secrets
 from stackyard.render.cluster.taskfile import render_taskfiles
+from stackyard.render.cluster.values import describe_previous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from stackyard.path.clusters.image_lock import ImageLock
     from stackyard.path.clusters.record import GenerationRecord
     from stackyard.secrets.keyring import Keyring
     from stackyard.sources.cluster.model import Cluster
@@ -27,6 +29,10 @@ __all__ = ["FileChange", "GeneratedFiles", "list_generated"]
 
 _LOCK_FILE = ".terraform.lock.hcl"
 _FOREIGN = "it is there already and was not written by stackyard"
+_PREVIOUS = (
+    "`state_encryption_passphrase_previous` is set. Remove it after one apply, and run the command again: as "
+    "long as it is there, the former passphrase, or a state in clear, is accepted."
+)
 _EDITED = "it was edited since stackyard wrote it"
 
 
@@ -40,6 +46,7 @@ class FileChange:
         before: What is in it.
         after: What will be in it.
         conflict: Why it may not be changed; empty where it may.
+        is_optional: Whether the cluster does without the file: one of the user is left alone.
     """
 
     path: Path
@@ -47,6 +54,7 @@ class FileChange:
     before: bytes | None = field(repr=False)
     after: bytes | None = field(repr=False)
     conflict: str = ""
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +80,8 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
     Raises:
         StackyardError: A template, a key or a file cannot be used; see the functions of each step.
     """
-    overrides, checksums = find_overrides(cluster.folder), read_image_lock(cluster).checksums
+    overrides, lock = find_overrides(cluster.folder), read_image_lock(cluster)
+    checksums = lock.checksums
     texts = render_infrastructure(cluster, overrides=overrides, checksums=checksums)
     texts = {f"infrastructure/{name}": data for name, data in texts.items()}
     sealed = render_secrets(cluster, overrides=overrides, checksums=checksums)
@@ -80,21 +89,29 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
         f"kubernetes/{name}": data for name, data in render_kubernetes_secrets(cluster).items()
     }
     ignored, warnings = _plan_ignored(cluster)
+    warnings += _list_warnings(cluster, lock)
     secrets = _Secrets(cluster, keyring, recorded)
     rules = plan_rules(find_top(cluster.folder), (cluster.folder / name for name in plains), keyring)
     changes = [*ignored, *_plan_rules_files(cluster, rules)]
     changes += [secrets.plan(name, plain, rules[cluster.folder / name]) for name, plain in plains.items()]
     changes += [_plan_text(cluster, name, data, recorded) for name, data in texts.items()]
-    tasks = {
-        name: data for name, data in render_taskfiles().items() if _is_free(cluster, name, data, recorded)
-    }
-    changes += [_plan_text(cluster, name, data, recorded) for name, data in tasks.items()]
-    wanted = {**texts, **plains, **render_taskfiles()}
+    tasks = render_taskfiles()
+    changes += [
+        replace(_plan_text(cluster, name, data, recorded), is_optional=True) for name, data in tasks.items()
+    ]
+    wanted = {**texts, **plains, **tasks}
     changes += _plan_removals(cluster, wanted, recorded)
     fingerprints = {name: take_fingerprint(data) for name, data in {**texts, **tasks}.items()}
     return GeneratedFiles(
         changes=tuple(changes), fingerprints=fingerprints | secrets.tokens, warnings=tuple(warnings)
     )
+
+
+def _list_warnings(cluster: Cluster, lock: ImageLock) -> Iterator[str]:
+    if unpinned := list_unpinned(cluster, lock):
+        yield warn_of_unpinned(unpinned)
+    if describe_previous(cluster):
+        yield _PREVIOUS
 
 
 def _plan_text(cluster: Cluster, name: str, after: bytes, recorded: GenerationRecord) -> FileChange:
@@ -104,12 +121,6 @@ def _plan_text(cluster: Cluster, name: str, after: bytes, recorded: GenerationRe
     if before is not None and before != after and not recorded.is_ours(name, take_fingerprint(before)):
         conflict = _EDITED if recorded.knows(name) else _FOREIGN
     return FileChange(path=path, name=name, before=before, after=after, conflict=conflict)
-
-
-def _is_free(cluster: Cluster, name: str, after: bytes, recorded: GenerationRecord) -> bool:
-    """Return whether a Taskfile is absent or as stackyard wrote it; any other one is the user's."""
-    before = _read(cluster.folder / name)
-    return before is None or before == after or recorded.is_ours(name, take_fingerprint(before))
 
 
 class _Secrets:

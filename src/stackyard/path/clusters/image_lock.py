@@ -15,14 +15,24 @@ import orjson
 from stackyard.base import files, locks
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.errors import FileError, InvalidInputError, Location
+from stackyard.sources.cluster.image_names import name_image_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from stackyard.sources.cluster.model import Cluster
 
-__all__ = ["LOCK_NAME", "ImageLock", "ImageLockError", "PinnedImage", "add_pin", "read_image_lock"]
+__all__ = [
+    "LOCK_NAME",
+    "ImageLock",
+    "ImageLockError",
+    "PinnedImage",
+    "add_pin",
+    "list_unpinned",
+    "read_image_lock",
+    "warn_of_unpinned",
+]
 
 LOCK_NAME = "images.lock.json"
 _NOTE = "SHA-256 of images, written by `stackyard cluster images --pin`. Commit this file; do not edit it."
@@ -116,6 +126,21 @@ def _read_pin(path: Path, name: str, entry: Any) -> PinnedImage:
             where=Location(str(path)),
         )
     return PinnedImage(sha256=sha256, size=size, url=url)
+
+
+def list_unpinned(cluster: Cluster, lock: ImageLock) -> tuple[str, ...]:
+    """Return the files of the images that Proxmox nodes download, and that nothing is compared with."""
+    names = {name_image_file(cluster, node.image) for node in cluster.nodes if node.vm is not None}
+    return tuple(sorted(names - lock.images.keys()))
+
+
+def warn_of_unpinned(names: Sequence[str]) -> str:
+    """Return the warning about images that nothing is compared with."""
+    verb = "has" if len(names) == 1 else "have"
+    return (
+        f"{', '.join(names)} {verb} no recorded SHA-256: Proxmox VE takes whatever the image factory sends. "
+        "`stackyard cluster images --pin` downloads once and records it, for every later download."
+    )
 
 
 def add_pin(cluster: Cluster, name: str, pin: PinnedImage) -> None:

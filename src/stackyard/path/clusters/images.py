@@ -15,7 +15,7 @@ from stackyard.clients.factory import (
     SchematicUnknownError,
 )
 from stackyard.engine.changes import Action
-from stackyard.path.clusters.image_lock import read_image_lock
+from stackyard.path.clusters.image_lock import read_image_lock, warn_of_unpinned
 from stackyard.sources.cluster.image_names import name_image, name_image_file
 from stackyard.sources.cluster.vms import list_addresses
 
@@ -139,7 +139,8 @@ async def register_schematics(
 async def register_planned(cluster: Cluster, changes: Changes, emit: Emit) -> None:
     """Register the schematics of images that a plan downloads; a factory out of reach is a warning.
 
-    The Proxmox nodes download the images themselves, and may reach a factory that this machine does not.
+    The Proxmox nodes download the images themselves, and may reach a factory that this machine does not. A
+    warning also names images that have no SHA-256 to compare with.
 
     Raises:
         SchematicIdError: The factory gives one another id.
@@ -149,13 +150,19 @@ async def register_planned(cluster: Cluster, changes: Changes, emit: Emit) -> No
     planned = {change.address for change in changes.planned if change.action in created}
     downloads = {key for key, address in list_addresses(cluster).items() if address in planned}
     images = [one for one in list_images(cluster) if _is_downloaded(cluster, one, downloads)]
+    if unpinned := [one.file_name for one in images if one.pin is None]:
+        _warn(emit, warn_of_unpinned(unpinned))
     try:
         await register_schematics(images, emit=emit)
     except FactoryError as err:
         if not _is_away(err):
             raise
         text = f"{err.detail} Schematics are not registered from here; the Proxmox nodes download the images."
-        emit(events.LogLine(level=events.LogLevel.WARNING, source="images", text=text))
+        _warn(emit, text)
+
+
+def _warn(emit: Emit, text: str) -> None:
+    emit(events.LogLine(level=events.LogLevel.WARNING, source="images", text=text))
 
 
 def _is_away(err: FactoryError) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeDisk", "NodeReport", "NodeStage", "look_at_node", "verify_nodes"]
 
 _TIMEOUT_S = 10.0
+_LINKS = "/dev/disk/"
 
 
 class NodeStage(enum.StrEnum):
@@ -59,6 +60,11 @@ class NodeReport:
     disks: tuple[NodeDisk, ...] = ()
     has_install_disk: bool = False
     reason: str = ""
+
+    @property
+    def is_disk_checked(self) -> bool:
+        """Whether the install disk was looked for: a link is one that only the node itself can follow."""
+        return self.stage is NodeStage.MAINTENANCE and not self.node.disk.startswith(_LINKS)
 
     @property
     def is_ready(self) -> bool:
@@ -99,8 +105,8 @@ def _read_disk(disk: Any) -> NodeDisk:
 
 def _has_disk(wanted: str, disks: Iterable[NodeDisk]) -> bool:
     """Return whether a disk is there: by its path, else by its serial number."""
-    if wanted.startswith("/dev/disk/"):
-        # A link that only the node itself can follow.
+    if wanted.startswith(_LINKS):
+        # Nothing says that it is missing; `is_disk_checked` says that nobody looked.
         return True
     if wanted.startswith("/"):
         return any(disk.path == wanted for disk in disks)

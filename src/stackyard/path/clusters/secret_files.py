@@ -12,6 +12,7 @@ from stackyard.secrets.layout import leaves
 from stackyard.secrets.protected_file import open_bytes
 from stackyard.secrets.sops.file import OpenedSops, seal_new
 from stackyard.secrets.sops.text import FileFormat, text_format
+from stackyard.sources.cluster.flux_rule import hides_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,11 +109,14 @@ def seal_file(
         for key in differing
         if key in found and not record.is_ours(f"{name}#{key}", tokens[f"{name}#{key}"])
     )
-    if not isinstance(opened, OpenedSops):
+    # Under an earlier rule, the kind of the object may be encrypted too, which Flux has to read.
+    is_hidden = isinstance(opened, OpenedSops) and hides_object(opened.metadata.rule)
+    is_outdated = is_hidden and not hides_object(rule.rule)
+    if isinstance(opened, OpenedSops) and (differing or is_outdated):
+        _refuse_unknown(opened, path, rule)
+    if not isinstance(opened, OpenedSops) or is_outdated:
         sealed = _seal_new(path, name, plain, rule=rule, keyring=keyring)
         return SealedFile(data=sealed.data, tokens=sealed.tokens, edited=edited)
-    if differing:
-        _refuse_unknown(opened, path, rule)
     # Other comments or another order are no reason to write the file.
     after = opened.seal(plain) if differing else data
     return SealedFile(data=after, tokens=list_tokens(after, name), edited=edited)

@@ -9,6 +9,8 @@ from stackyard.base import files, yamledit
 from stackyard.base.errors import StackyardError
 from stackyard.secrets.sops.age import recipient_of
 from stackyard.secrets.sops.config import SopsConfig, find_config, parse_config
+from stackyard.secrets.sops.rules import RuleKind
+from stackyard.sources.cluster.flux_rule import FLUX_RULE, hides_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AgeKeyMissingError", "SopsRules", "plan_rules"]
 
-_KUBERNETES = r"kubernetes/.*\.sops\.ya?ml"
 _INFRASTRUCTURE = r"infrastructure/.*\.sops\.ya?ml"
 _CLUSTER = r"cluster\.sops\.ya?ml$"
 
@@ -68,7 +69,7 @@ def plan_rules(top: Path, encrypted: Iterable[Path], keyring: Keyring) -> dict[P
     homes = {file: find_config(file) or top / ".sops.yaml" for file in encrypted}
     for file, path in homes.items():
         rules = configs.get(path) or _read_rules(path)
-        configs[path] = rules if rules.config.find_rule(file) else _add_rule(rules, file, keyring)
+        configs[path] = rules if _has_rule(rules.config, file) else _add_rule(rules, file, keyring)
     return {file: configs[path] for file, path in homes.items()}
 
 
@@ -77,28 +78,43 @@ def _read_rules(path: Path) -> SopsRules:
     return SopsRules(before=text, after=text, config=parse_config(text, path))
 
 
+def _has_rule(config: SopsConfig, file: Path) -> bool:
+    """Return whether a rule fits a file, and leaves in clear what Flux has to read in it."""
+    if config.find_rule(file) is None:
+        return False
+    return not (_is_manifest(config, file) and hides_object(config.creation_rule(file).rule))
+
+
+def _is_manifest(config: SopsConfig, file: Path) -> bool:
+    folders = _list_folders(config, file)
+    # A cluster may itself be called `kubernetes`, and have its infrastructure in a folder of that name.
+    return "kubernetes" in folders and folders[-1] != "infrastructure"
+
+
+def _list_folders(config: SopsConfig, file: Path) -> tuple[str, ...]:
+    return file.absolute().relative_to(config.path.parent.absolute()).parts[:-1]
+
+
 def _add_rule(rules: SopsRules, file: Path, keyring: Keyring) -> SopsRules:
     path = rules.config.path
-    rule = _make_rule(file, rules.config, keyring)
-    change: yamledit.Change = yamledit.Append(("creation_rules",), rule)
-    if not rules.config.rules:
-        change = yamledit.Set(("creation_rules",), [rule])
+    change: yamledit.Change
+    if (wider := rules.config.find_rule(file)) is not None:
+        # SOPS takes the first rule that fits. The recipients stay those of the rule that came first so far.
+        kept = {key: value for key, value in wider.items() if key not in set(RuleKind)}
+        change = yamledit.Prepend(("creation_rules",), {**FLUX_RULE, **kept, **FLUX_RULE})
+    elif rules.config.rules:
+        change = yamledit.Append(("creation_rules",), _make_rule(file, rules.config, keyring))
+    else:
+        change = yamledit.Set(("creation_rules",), [_make_rule(file, rules.config, keyring)])
     after = yamledit.edit_text(rules.after, [change], str(path))
     return SopsRules(before=rules.before, after=after, config=parse_config(after, path))
 
 
 def _make_rule(file: Path, config: SopsConfig, keyring: Keyring) -> dict[str, Any]:
     recipients = _find_recipients(config, keyring)
-    folders = file.absolute().relative_to(config.path.parent.absolute()).parts[:-1]
-    if "kubernetes" in folders:
-        # Flux reads what kind of object it is before it decrypts it.
-        return {
-            "path_regex": _KUBERNETES,
-            "encrypted_regex": "^(data|stringData)$",
-            "mac_only_encrypted": True,
-            "age": recipients,
-        }
-    pattern = _INFRASTRUCTURE if "infrastructure" in folders else _CLUSTER
+    if _is_manifest(config, file):
+        return {**FLUX_RULE, "age": recipients}
+    pattern = _INFRASTRUCTURE if "infrastructure" in _list_folders(config, file) else _CLUSTER
     return {"path_regex": pattern, "mac_only_encrypted": True, "age": recipients}
 
 

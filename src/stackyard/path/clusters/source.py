@@ -7,6 +7,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Severity
 from stackyard.base.errors import InvalidInputError, Location, UsageError
 from stackyard.clients import proxmox
 from stackyard.path.clusters.configure import check_current
@@ -18,6 +19,7 @@ from stackyard.path.stacks.backend import DEFAULT_WORKSPACE
 from stackyard.path.stacks.model import StackModel
 from stackyard.path.stacks.source import resolve_stack
 from stackyard.path.target import Target
+from stackyard.provider.problems import NEWER_NAME
 from stackyard.render.cluster.values import collect_secrets
 from stackyard.sources.cluster.kind import CLUSTER
 from stackyard.sources.cluster.load import open_cluster
@@ -32,6 +34,7 @@ from stackyard.sources.stacks.store import store_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stackyard.engine.failures import Finding
     from stackyard.path.clusters.credentials import EngineSecrets
     from stackyard.path.stacks.arguments import PassedArguments
     from stackyard.path.stacks.source import ResolvedStack
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["CODE_FOLDER", "ClusterSource", "StaleCodeError"]
 
 CODE_FOLDER = "infrastructure/tofu"
+# Generated code keeps it: a state of the original has its images under this name.
+_FORMER = "proxmox_virtual_environment_download_file "
 _TOKEN = ("proxmox_api_token_id", "proxmox_api_token_secret")
 
 
@@ -198,4 +203,11 @@ def _model_of(opened: OpenedCluster, cluster: Cluster, secrets: EngineSecrets) -
         addresses=list_addresses(cluster),
         locate=in_cluster(opened),
         prepare=functools.partial(register_planned, cluster),
+        is_about_us=_is_about_names,
     )
+
+
+def _is_about_names(finding: Finding) -> bool:
+    """Return whether a warning is about the former name of a resource, which states of the original have."""
+    is_warning = finding.severity is Severity.WARNING
+    return is_warning and finding.summary == NEWER_NAME and finding.detail.startswith(_FORMER)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stackyard.base.errors import Location
     from stackyard.base.events import Emit
     from stackyard.engine.changes import Changes
+    from stackyard.engine.failures import Finding
     from stackyard.guard import Cluster, Owners
     from stackyard.path.plan import PlanRequest
     from stackyard.path.source_locations import Locate
@@ -54,6 +55,8 @@ class StackModel:
         addresses: By the key of a guest or file, the address of its resource.
         locate: Where a guest, or a field of it, is written in the input.
         prepare: Called with what a plan changes before it is applied.
+        is_about_us: Tells whether a finding of the engine is about the generated code alone, which the user
+            cannot change.
     """
 
     desired: Desired
@@ -61,6 +64,7 @@ class StackModel:
     addresses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     locate: Locate = field(default=nowhere, repr=False, compare=False)
     prepare: Prepare | None = field(default=None, repr=False, compare=False)
+    is_about_us: Callable[[Finding], bool] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from stackyard.clients.objects import Objects
+    from stackyard.engine.failures import Finding
     from stackyard.engine.plan_place import PlanPlace
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
@@ -180,8 +181,17 @@ def _workdir(
         data_dir=Workspace.of(settings.base, resolved.target).folder,
         cli_config=resolved.cli_config,
         limits=Limits(lock_wait_s=settings.lock_wait_s),
-        refine=InputAddresses(resolved.values, resolved.stack.folder).refine,
+        refine=_make_refine(resolved),
     )
+
+
+def _make_refine(resolved: ResolvedStack) -> Callable[[Finding], tuple[Finding, ...]]:
+    """Return what makes findings about the user's input of those about the code."""
+    refine = InputAddresses(resolved.values, resolved.stack.folder).refine
+    is_about_us = None if resolved.model is None else resolved.model.is_about_us
+    if is_about_us is None:
+        return refine
+    return lambda finding: () if is_about_us(finding) else refine(finding)
 
 
 def _with_backend(

@@ -10,6 +10,7 @@ _ROOT = """\
 version: "3"
 
 includes:
+  bootstrap: .taskfiles/bootstrap
   infra: .taskfiles/infrastructure
 
 tasks:
@@ -34,18 +35,35 @@ _VERBS = {
     "secrets-edit": "Edit the encrypted secrets",
     "verify-nodes": "Check that every node is in maintenance mode",
 }
+# Both run the same steps: each looks first, and does only what is missing.
+_BOOTSTRAP = {
+    "talos": "Create VMs, install Talos, start Kubernetes, and apply what bootstrap.yaml names",
+    "apps": "Apply what is missing of the network plugin, secrets and Flux",
+}
 _ARGUMENTS = "{{.CLI_ARGS}}"
 
 
 def render_taskfiles() -> dict[str, bytes]:
     """Return the Taskfiles by their path from the folder of the cluster."""
-    lines = ["---", "# Written by `stackyard cluster configure`.", 'version: "3"', "", "tasks:"]
-    for number, (verb, description) in enumerate(_VERBS.items()):
-        lines += [""] * bool(number) + [f"  {verb}:", f"    desc: {description}"]
-        words = f"stackyard infra {verb}"
+    infra = []
+    for verb, description in _VERBS.items():
+        words, needs = f"stackyard infra {verb}", tuple[str, ...]()
         if verb == "force-unlock":
-            lines += ["    requires:", "      vars: [LOCK_ID]"]
-            words += " {{shellQuote .LOCK_ID}}"
-        lines.append(f"    cmd: {words} {_ARGUMENTS}")
-    infra = "\n".join([*lines, ""])
-    return {"Taskfile.yaml": _ROOT.encode(), ".taskfiles/infrastructure/Taskfile.yaml": infra.encode()}
+            words, needs = f"{words} {{{{shellQuote .LOCK_ID}}}}", ("LOCK_ID",)
+        infra.append(_write_task(verb, description, words, needs))
+    bootstrap = [_write_task(name, text, "stackyard cluster up") for name, text in _BOOTSTRAP.items()]
+    return {
+        "Taskfile.yaml": _ROOT.encode(),
+        ".taskfiles/bootstrap/Taskfile.yaml": _write_file(bootstrap),
+        ".taskfiles/infrastructure/Taskfile.yaml": _write_file(infra),
+    }
+
+
+def _write_file(tasks: list[str]) -> bytes:
+    head = '---\n# Written by `stackyard cluster configure`.\nversion: "3"\n\ntasks:\n'
+    return (head + "\n".join(tasks)).encode()
+
+
+def _write_task(name: str, description: str, words: str, needs: tuple[str, ...] = ()) -> str:
+    required = f"    requires:\n      vars: [{', '.join(needs)}]\n" if needs else ""
+    return f"  {name}:\n    desc: {description}\n{required}    cmd: {words} {_ARGUMENTS}\n"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.cluster.model import Cluster, ClusterNode, NodeVm
 
-__all__ = ["NOT_ENCRYPTED", "collect_secrets", "collect_values"]
+__all__ = ["NOT_ENCRYPTED", "collect_secrets", "collect_values", "describe_previous"]
 
 _STATE_SECRETS = ("cf_account_id", "tfstate_username", "tfstate_password")
 _USERNAME = "terraform"
@@ -84,7 +84,7 @@ def _derive(cluster: Cluster) -> dict[str, Any]:
     return {
         "state": cluster.state and {"url": cluster.state.url, "lock_url": cluster.state.lock_url},
         "state_is_encrypted": bool(cluster.secrets.get(_PASSPHRASE)),
-        "state_previous": _describe_previous(cluster),
+        "state_previous": describe_previous(cluster),
         "state_key_alias": _name_key(cluster.secrets.get(_PASSPHRASE)),
         "state_previous_key_alias": _name_key(cluster.secrets.get(_PREVIOUS_PASSPHRASE)),
         "nic_vlan_tag": network.nic_vlan_tag,
@@ -159,7 +159,7 @@ def collect_secrets(cluster: Cluster) -> dict[str, str]:
     names = [*_STATE_SECRETS, *(_PROXMOX_SECRETS if cluster.proxmox is not None else ())]
     if cluster.secrets.get(_PASSPHRASE):
         names.append(_PASSPHRASE)
-    if _describe_previous(cluster) == "passphrase":
+    if describe_previous(cluster) == "passphrase":
         names.append(_PREVIOUS_PASSPHRASE)
     found = {name: str(cluster.secrets.get(name) or cluster.values.get(name) or "") for name in names}
     if not found["tfstate_password"]:
@@ -170,7 +170,7 @@ def collect_secrets(cluster: Cluster) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _describe_previous(cluster: Cluster) -> str:
+def describe_previous(cluster: Cluster) -> str:
     """Return how the state was encrypted before: with a `passphrase`, `none`, or nothing where it stays."""
     previous = cluster.secrets.get(_PREVIOUS_PASSPHRASE)
     if previous == NOT_ENCRYPTED:

@@ -82,6 +82,7 @@ class ClusterInput:
         secret_names: The names of the secret fields, also of those that could not be decrypted.
         files: The files that were read.
         are_secrets_encrypted: Whether the secrets are in the encrypted file.
+        known_hosts: The Proxmox node of each node that the generated files have, by its name.
     """
 
     folder: Path
@@ -94,6 +95,7 @@ class ClusterInput:
     secret_names: frozenset[str] = frozenset()
     files: tuple[Path, ...] = ()
     are_secrets_encrypted: bool = False
+    known_hosts: Mapping[str, str] = field(default_factory=dict)
 
     def is_given(self, name: str) -> bool:
         """Return whether a field of the cluster was given, and is valid."""

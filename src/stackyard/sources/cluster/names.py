@@ -106,8 +106,13 @@ def find_cluster(name: str | None = None, start: str | Path | None = None) -> Cl
         of_folder = [one for one in known.values() if one.folder == here]
         if len(known) == 1 or of_folder:
             return (of_folder or list(known.values()))[0]
-        several = f"There are several: {', '.join(sorted(known))}. Name one."
-        raise ClusterNotFoundError(several if known else f"Neither {here} nor a folder above it has one.")
+        if known:
+            raise ClusterNotFoundError(
+                f"There are several: {', '.join(sorted(known))}.",
+                remedy="Name one, as in `stackyard cluster show NAME` and `stackyard infra plan --cluster "
+                "NAME`, or go to its folder.",
+            )
+        raise ClusterNotFoundError(f"Neither {here} nor a folder above it has one.")
     listed = (
         f" There are: {', '.join(sorted(known))}."
         if known

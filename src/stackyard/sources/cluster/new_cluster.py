@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from stackyard.base import files
-from stackyard.base.errors import InvalidInputError, Location, UsageError
+from stackyard.base.errors import InvalidInputError, Location, StackyardError, UsageError
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
-from stackyard.sources.cluster.load import load_cluster
-from stackyard.sources.cluster.names import is_cluster_name
+from stackyard.sources.cluster.flux_rule import FLUX_RULE
+from stackyard.sources.cluster.load import load_cluster, open_cluster
+from stackyard.sources.cluster.names import DEFAULT_NAME, find_clusters, is_cluster_name, name_of_folder
 from stackyard.sources.cluster.read import CLUSTER_FILE, NODES_FILE, SECRETS_FILE, TOML_FILE
 from stackyard.sources.cluster.resolve import DEFAULTS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stackyard.sources.cluster.model import Cluster
 
 __all__ = ["ClusterExistsError", "CreatedCluster", "LabPlace", "NewCluster", "start_cluster"]
 
@@ -24,6 +28,10 @@ _READABLE = 0o644
 # The least number of controllers that survives the loss of one.
 _CONTROLLERS = 3
 _RULES = ".sops.yaml"
+# The addresses before it are often those of routers and of DHCP.
+_FIRST = 50
+# A node has a name of at most 63 letters.
+_LONGEST_PREFIX = 55
 # The schematic that has the guest agent, and nothing else.
 _SCHEMATIC = """\
 # The image of the nodes. Its id is computed from this; versions are not part of it.
@@ -74,12 +82,16 @@ class NewCluster:
         is_virtual: Whether its nodes are VMs on Proxmox.
         node_count: How many nodes it has: three of them are controllers, or one if there are fewer.
         lab: The lab that its VMs are on; None for examples that the user replaces.
+        prefix: What the names of its nodes begin with.
+        first: The number of its first address in the network.
     """
 
     name: str | None = None
     is_virtual: bool = True
     node_count: int = 3
     lab: LabPlace | None = None
+    prefix: str = "k8s"
+    first: int = _FIRST
 
     @property
     def network(self) -> IPv4Network:
@@ -88,7 +100,11 @@ class NewCluster:
 
     def address(self, number: int) -> str:
         """Return the address of a node; 0 is that of the Kubernetes API."""
-        return str(self.network.network_address + 50 + number)
+        return str(self.network.network_address + self.first + number)
+
+    def vm_id(self, number: int) -> int:
+        """Return a VM ID for a node that no other cluster of the repository is given."""
+        return 100 + self.first - _FIRST + number
 
     def is_controller(self, number: int) -> bool:
         """Tell whether a node is a controller; the first is number 1."""
@@ -135,6 +151,7 @@ def start_cluster(folder: Path, wanted: NewCluster) -> CreatedCluster:
     for file in (CLUSTER_FILE, NODES_FILE, SECRETS_FILE, TOML_FILE):
         if (folder / file).exists() or (folder / file).is_symlink():
             raise ClusterExistsError(f"{folder / file} is there already.", where=Location(str(folder / file)))
+    wanted = _make_room(folder, wanted)
     recipient, new_key = user_recipient(Keyring())
     folder.mkdir(parents=True, exist_ok=True)
     texts = {CLUSTER_FILE: _cluster(wanted), NODES_FILE: _nodes(wanted)}
@@ -152,6 +169,34 @@ def start_cluster(folder: Path, wanted: NewCluster) -> CreatedCluster:
         new_key=new_key,
         has_old_rules=has_old_rules,
     )
+
+
+def _make_room(folder: Path, wanted: NewCluster) -> NewCluster:
+    """Give a further cluster of a repository names and addresses that the others do not have."""
+    others = _find_others(folder)
+    if not others and name_of_folder(folder) == DEFAULT_NAME:
+        return wanted
+    name = wanted.name or name_of_folder(folder)
+    used = {one.network.api_addr for one in others} | {node.address for one in others for node in one.nodes}
+    network, count = wanted.network, wanted.node_count + 1
+    beginnings = (
+        first
+        for first in range(_FIRST, network.num_addresses - count)
+        if used.isdisjoint(network.network_address + first + number for number in range(count))
+    )
+    # Where the network is full, the user chooses.
+    first = next(beginnings, _FIRST)
+    return replace(wanted, prefix=name[:_LONGEST_PREFIX].rstrip("-"), first=first)
+
+
+def _find_others(folder: Path) -> list[Cluster]:
+    """Return the clusters of the repository that can be read."""
+    found = []
+    with contextlib.suppress(StackyardError):
+        for one in find_clusters(folder).values():
+            with contextlib.suppress(StackyardError):
+                found.append(open_cluster(one.folder, are_secrets_needed=False).require())
+    return found
 
 
 def _cluster(wanted: NewCluster) -> str:
@@ -213,7 +258,7 @@ def _nodes(wanted: NewCluster) -> str:
     ]
     for number in range(1, wanted.node_count + 1):
         lines += [
-            f"  - name: k8s-{number}",
+            f"  - name: {wanted.prefix}-{number}",
             f"    address: {wanted.address(number)}",
             f"    controller: {'true' if wanted.is_controller(number) else 'false'}",
             *(["    # Where Talos is installed: a path, or the serial number of a disk."] * (number == 1)),
@@ -221,7 +266,7 @@ def _nodes(wanted: NewCluster) -> str:
             f"    mac_addr: bc:24:11:{':'.join(f'{byte:02x}' for byte in secrets.token_bytes(3))}",
         ]
         if wanted.is_virtual:
-            lines.append(f"    # vm_id: {100 + number}")
+            lines.append(f"    # vm_id: {wanted.vm_id(number)}")
         if wanted.is_virtual and number == 1:
             lines += ["    # vm_cores: 4", "    # vm_memory: 8192"]
     return "\n".join(lines) + "\n"
@@ -243,9 +288,22 @@ def _secret_fields(wanted: NewCluster) -> str:
 
 
 def _rules(recipient: str) -> str:
-    return (
-        "# Who can read the secrets: add public keys of others here, then `stackyard secrets rotate`.\n"
-        "creation_rules:\n"
-        "  - path_regex: \\.sops\\.ya?ml$\n"
-        f"    age: {recipient}\n"
+    lines = [
+        f"    {key}: {value if isinstance(value, str) else str(value).lower()}"
+        for key, value in FLUX_RULE.items()
+        if key != "path_regex"
+    ]
+    return "\n".join(
+        [
+            "# Who can read the secrets: add public keys of others here, then `stackyard secrets rotate`.",
+            "creation_rules:",
+            "  # The first rule that fits counts. Flux reads the kind of an object before it decrypts it.",
+            f"  - path_regex: {FLUX_RULE['path_regex']}",
+            *lines,
+            f"    age: {recipient}",
+            "  - path_regex: \\.sops\\.ya?ml$",
+            "    mac_only_encrypted: true",
+            f"    age: {recipient}",
+            "",
+        ]
     )

@@ -48,10 +48,12 @@ _SPREAD = """\
 
 `proxmox_node` of a node places its VM. `proxmox_nodes` of the cluster spreads the others: in the order of the
 file, each on the host with the fewest nodes of its role, then with the fewest nodes, then the first in the
-list. A node that is added at the end moves no other.
+list. A node that was applied stays where it is, whatever is added or removed: `cluster configure` keeps the
+host that `terraform.tfvars` has. To move a node, set its `proxmox_node`; that replaces its VM.
 
 The folders of `clusters/` are more clusters of the same repository. Two clusters cannot have the same name,
-the same state, the same VM ID on the same Proxmox, or the same address in the same network.
+the same state, the same VM ID on the same Proxmox, or the same address in the same network. Nodes of the same
+name on the same Proxmox are a warning: a VM is not created beside one of its name.
 
 Without `proxmox_api_url`, nodes are bare metal: no VM is made, and images are those of the
 platform `metal`.

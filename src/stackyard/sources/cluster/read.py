@@ -17,6 +17,7 @@ from stackyard.sources.cluster.fields import (
     list_secret_names,
     whole_model,
 )
+from stackyard.sources.cluster.host_record import read_host_record
 from stackyard.sources.cluster.input import ClusterInput, InputPlaces
 from stackyard.sources.cluster.secret_fields import read_secret_fields
 from stackyard.sources.cluster.shape import MISSING, keep_valid
@@ -94,6 +95,7 @@ def read_input(
         secret_names=encrypted.names,
         files=(*files, *encrypted.files),
         are_secrets_encrypted=bool(encrypted.files),
+        known_hosts=read_host_record(folder) if fields.proxmox_nodes else {},
     )
 
 

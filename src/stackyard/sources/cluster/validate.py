@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.base.diagnostics import Diagnostics, Kind
+from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
 from stackyard.sources.cluster.load import open_cluster
 from stackyard.sources.cluster.names import find_cluster, find_clusters
@@ -35,6 +35,13 @@ SHARED_ADDRESS = Kind(
     code="E-CLUSTER-SHARED-ADDRESS",
     summary="Two clusters use the same address",
     remedy="Give one of the two another address.",
+)
+
+SHARED_NAME = Kind(
+    code="W-CLUSTER-SHARED-NAME",
+    summary="VMs of two clusters have the same name",
+    remedy="Give the nodes of one of them other names: a VM is not created beside one of its name.",
+    severity=Severity.WARNING,
 )
 
 
@@ -93,7 +100,7 @@ def refuse_shared(cluster: Cluster, start: Path | None = None) -> None:
 
 
 def check_together(clusters: Sequence[Cluster], found: Diagnostics) -> None:
-    """Refuse what two clusters cannot both have."""
+    """Refuse what two clusters cannot both have, and warn of what they cannot both create."""
     known: dict[Hashable, tuple[Cluster, Location | None]] = {}
     for cluster in clusters:
         for kind, key, what, where in _list_claims(cluster):
@@ -112,6 +119,9 @@ def _list_claims(cluster: Cluster) -> Iterator[tuple[Kind, Hashable, str, Locati
         for wanted in list_vm_ids(cluster):
             key = (cluster.proxmox.endpoint, wanted.vm_id)
             yield SHARED_VM_ID, key, f"The VM ID {wanted.vm_id}", wanted.where
+        for node in cluster.nodes:
+            if node.vm is not None:
+                yield SHARED_NAME, (cluster.proxmox.endpoint, node.name), f"The name {node.name}", node.where
     # Two clusters may have the same network behind different routers; the same VLAN of the same one they
     # do not share by accident, and then no address can be used twice.
     network = (cluster.network.node_cidr, cluster.network.gateway, cluster.network.vlan_tag)

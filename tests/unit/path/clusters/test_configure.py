@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.support.clusters import node, write_cluster
 from tests.support.resolved_clusters import SECRETS, make_cluster, make_node
 
 from stackyard.base import files, yamledit
@@ -21,6 +22,8 @@ from stackyard.path.clusters.configure import (
     plan_configuration,
 )
 from stackyard.path.clusters.credentials import PlainSecretsError, read_engine_secrets
+from stackyard.path.clusters.image_lock import PinnedImage, add_pin
+from stackyard.path.clusters.images import list_images
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.path.clusters.record import RECORD_NAME, RecordError, take_fingerprint
 from stackyard.path.clusters.secret_files import ClearSecretError, UnknownRecipientError, list_tokens
@@ -33,6 +36,7 @@ from stackyard.secrets import (
     read_secrets,
 )
 from stackyard.secrets.sops.age import recipient_of
+from stackyard.sources.cluster.load import load_cluster
 from stackyard.sources.cluster.model import Cluster
 
 SEALED = "infrastructure/secrets.sops.yaml"
@@ -168,6 +172,67 @@ def test_a_taskfile_of_the_user_is_left_alone(folder: Path) -> None:
     assert tasks.read_text() == "version: '3'\n"
 
 
+def test_taskfiles_of_the_template_are_named_and_replaced_when_the_user_says_so(folder: Path) -> None:
+    root, infra = folder / "Taskfile.yaml", folder / ".taskfiles/infrastructure/Taskfile.yaml"
+    infra.parent.mkdir(parents=True)
+    root.write_text("includes:\n  infra: .taskfiles/infrastructure\n")
+    infra.write_text("tasks:\n  plan:\n    cmd: tofu plan -out=tfplan\n")
+    cluster = make_cluster(folder)
+    unpinned, warning = configure(cluster).warnings
+    assert "--overwrite Taskfile.yaml --overwrite .taskfiles/infrastructure/Taskfile.yaml" in warning
+    assert "tofu plan" in infra.read_text()
+    assert plan_configuration(cluster).warnings == (unpinned, warning)
+    report = configure(cluster, overwrite=["Taskfile.yaml", ".taskfiles/*"])
+    assert report.written == ("Taskfile.yaml", ".taskfiles/infrastructure/Taskfile.yaml")
+    assert report.warnings == (unpinned,)
+    assert "stackyard infra plan" in infra.read_text()
+    root.write_text(root.read_text() + "# mine, and it runs stackyard\n")
+    again = configure(cluster)
+    assert (again.written, again.warnings) == ((), (unpinned,))
+
+
+@pytest.mark.parametrize("previous", ["none", "the-former-passphrase"])
+def test_a_former_passphrase_is_named_as_long_as_it_is_accepted(folder: Path, previous: str) -> None:
+    cluster = with_secrets(make_cluster(folder), state_encryption_passphrase="the-passphrase-of-now")
+    assert len(configure(cluster).warnings) == 1
+    rotated = with_secrets(cluster, state_encryption_passphrase_previous=previous)
+    assert "Remove it after one apply" in configure(rotated).warnings[1]
+
+
+def test_images_that_nothing_is_compared_with_are_named_until_they_are_pinned(folder: Path) -> None:
+    cluster = make_cluster(folder)
+    (warning,) = configure(cluster).warnings
+    (name,) = (one.file_name for one in list_images(cluster))
+    assert warning.startswith(f"{name} has no recorded SHA-256")
+    add_pin(cluster, name, PinnedImage(sha256="0" * 64, size=1, url="https://example.com"))
+    assert configure(cluster).warnings == ()
+    (folder / "metal").mkdir()
+    metal = [make_node(1, vm=None)]
+    assert configure(make_cluster(folder / "metal", nodes=metal, proxmox=None)).warnings == ()
+
+
+def test_a_vm_stays_on_its_host_whichever_node_is_removed_or_host_added(folder: Path) -> None:
+    def spread(numbers: list[int], hosts: list[str], **own: str) -> dict[str, str]:
+        nodes = [
+            node(number, **({"proxmox_node": own[f"k{number}"]} if own.get(f"k{number}") else {}))
+            for number in numbers
+        ]
+        write_cluster(folder, nodes=nodes, proxmox_node=None, proxmox_nodes=hosts)
+        cluster = load_cluster(folder)
+        configure(cluster)
+        return {one.name: one.vm.proxmox_node for one in cluster.nodes if one.vm is not None}
+
+    three = ["pve1", "pve2", "pve3"]
+    before = spread([1, 2, 3, 4, 5], three)
+    assert before == {"k8s-1": "pve1", "k8s-2": "pve2", "k8s-3": "pve3", "k8s-4": "pve1", "k8s-5": "pve2"}
+    after = spread([1, 2, 3, 5], three)
+    assert after == {name: host for name, host in before.items() if name != "k8s-4"}
+    assert spread([6, 1, 2, 3, 5], ["pve0", *three]) == {"k8s-6": "pve0", **after}
+    # A host that is no longer listed keeps nobody, and what a node says itself counts.
+    moved = spread([1, 2, 3, 5], ["pve1", "pve3"], k3="pve9")
+    assert moved == {"k8s-1": "pve1", "k8s-2": "pve3", "k8s-3": "pve9", "k8s-5": "pve1"}
+
+
 def test_without_a_key_nothing_is_written(folder: Path) -> None:
     (folder / "age.key").unlink()
     with pytest.raises(AgeKeyMissingError):
@@ -217,6 +282,38 @@ def test_rules_and_ignored_files_are_added_without_touching_other_lines(folder: 
     assert "age.key" not in ignored
     assert [one for one in report.warnings if ".gitignore:2 keeps .terraform.lock.hcl" in one]
     assert (folder / "age.key").read_text() == keys
+
+
+@pytest.mark.parametrize("pattern", [r"\.sops\.ya?ml$", "kubernetes/.*", None])
+def test_flux_can_read_the_kind_of_each_secret_whatever_rule_comes_first(
+    folder: Path, pattern: str | None
+) -> None:
+    own = recipient_of(make_keyring(folder))
+    said = f"path_regex: {pattern}\n    age: {own}" if pattern else f"age: {own}"
+    rules = f"creation_rules:\n  # ours\n  - {said}\n  - path_regex: cluster\n    age: {own}\n"
+    (folder / ".sops.yaml").write_text(rules)
+    cluster = make_cluster(folder)
+    configure(cluster)
+    (secret, *_) = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
+    lines = secret.read_text().splitlines()
+    assert {"apiVersion: v1", "kind: Secret"} <= set(lines)
+    assert "cf-token-1" not in secret.read_text()
+    assert [line for line in rules.splitlines() if line not in (folder / ".sops.yaml").read_text()] == []
+    assert not configure(cluster).has_changes
+
+
+def test_secrets_that_flux_cannot_read_are_encrypted_again(folder: Path) -> None:
+    own = recipient_of(make_keyring(folder))
+    assert own is not None
+    cluster = make_cluster(folder)
+    configure(cluster)
+    (secret, *_) = sorted((folder / "kubernetes").rglob("secret.sops.yaml"))
+    plain = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: cert-manager-secret\n"
+    secret.unlink()
+    create_sops_file(secret, f"{plain}stringData:\n  api-token: cf-token-1\n".encode(), [own])
+    assert "kind: Secret" not in secret.read_text()
+    assert configure(cluster).written == (secret.relative_to(folder).as_posix(),)
+    assert "kind: Secret" in secret.read_text()
 
 
 def test_the_input_may_be_in_git_where_its_secrets_are_not_in_it(folder: Path) -> None:

@@ -138,8 +138,9 @@ async def test_a_factory_out_of_reach_does_not_stop_an_apply(tmp_path: Path) -> 
 
     await register_planned(with_factory(make_cluster(tmp_path), NOWHERE), plan(Action.CREATE), seen.append)
 
-    (warning,) = (one for one in seen if isinstance(one, events.LogLine))
-    assert warning.level is events.LogLevel.WARNING
+    unpinned, warning = (one for one in seen if isinstance(one, events.LogLine))
+    assert {one.level for one in (unpinned, warning)} == {events.LogLevel.WARNING}
+    assert "no recorded SHA-256" in unpinned.text
     assert "Connection refused" in warning.text
 
 

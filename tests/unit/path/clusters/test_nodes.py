@@ -57,7 +57,10 @@ async def test_a_node_is_in_maintenance_mode_and_then_configured() -> None:
         machine = await boot_talos(api, 100)
         await wait_for_stage(machine, "maintenance")
         assert machine.address is not None
-        assert (await look_at(machine.address[0])).stage is NodeStage.MAINTENANCE
+        report = await look_at(machine.address[0])
+        assert (report.stage, report.is_disk_checked) == (NodeStage.MAINTENANCE, True)
+        link = make_node(1, address=report.node.address, disk="/dev/disk/by-id/ata-one")
+        assert not (await look_at_node(link)).is_disk_checked
         await apply(machine, Cluster().config("controlplane"))
         await wait_for_stage(machine, "running")
         assert (await look_at(machine.address[0])).stage is NodeStage.CONFIGURED

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import click
 import yaml
 from tests.support.resolved_clusters import make_cluster
 
-from stackyard.render.cluster import render_kubernetes_secrets
+from stackyard.cli.root import root
+from stackyard.render.cluster import render_infrastructure, render_kubernetes_secrets
 from stackyard.render.cluster.quoting import quote_yaml
 from stackyard.render.cluster.taskfile import render_taskfiles
 
@@ -49,10 +52,30 @@ def test_any_text_is_the_same_after_yaml() -> None:
 
 def test_every_task_of_the_original_calls_stackyard_with_the_arguments_after_the_dashes() -> None:
     found = {name: yaml.safe_load(data) for name, data in render_taskfiles().items()}
-    assert found["Taskfile.yaml"]["includes"] == {"infra": ".taskfiles/infrastructure"}
+    assert found["Taskfile.yaml"]["includes"] == {
+        "bootstrap": ".taskfiles/bootstrap",
+        "infra": ".taskfiles/infrastructure",
+    }
     tasks = found[".taskfiles/infrastructure/Taskfile.yaml"]["tasks"]
     assert list(tasks) == TASKS.split()
     for verb, task in tasks.items():
         assert task["cmd"].startswith(f"stackyard infra {verb} ")
         assert task["cmd"].endswith(" {{.CLI_ARGS}}")
     assert tasks["force-unlock"]["requires"] == {"vars": ["LOCK_ID"]}
+    booting = found[".taskfiles/bootstrap/Taskfile.yaml"]["tasks"]
+    assert {name: task["cmd"] for name, task in booting.items()} == dict.fromkeys(
+        ("talos", "apps"), "stackyard cluster up {{.CLI_ARGS}}"
+    )
+
+
+def test_the_next_steps_name_commands_that_there_are() -> None:
+    outputs = render_infrastructure(make_cluster(FOLDER))["tofu/outputs.tf"].decode()
+    steps = outputs.partition('output "next_steps"')[2]
+    commands = re.findall(r": (stackyard [a-z -]+|task [a-z:-]+)$", steps, re.MULTILINE)
+    assert commands == ["stackyard infra verify-nodes", "stackyard cluster up"]
+    for command in commands:
+        found: click.Command | None = root
+        for word in command.split()[1:]:
+            assert isinstance(found, click.Group)
+            found = found.get_command(click.Context(found), word)
+        assert found is not None, command

@@ -61,6 +61,7 @@ PROBLEMS: dict[str, tuple[dict[str, Any], str, str]] = {
     "VLAN 99999": ({"node_vlan_tag": "99999"}, "E-CLUSTER-VLAN", "cluster.yaml:5"),
     "VLAN 0": ({"node_vlan_tag": 0}, "E-CLUSTER-VLAN", "cluster.yaml:5"),
     "VLAN in words": ({"node_vlan_tag": "ten"}, "E-CLUSTER-VLAN", "cluster.yaml:5"),
+    "VMs of another architecture": ({"talos_arch": "arm64"}, "E-CLUSTER-ARCH", "cluster.yaml:5"),
     "same name": ({"nodes": [node(1), node(4, name="k8s-1")]}, "E-CLUSTER-SAME-NODE", "nodes.yaml:8"),
     "same address": (
         {"nodes": [node(1), node(4, address="192.0.2.21")]},
@@ -166,6 +167,7 @@ WARNINGS: dict[str, tuple[dict[str, Any], str]] = {
     "encryption without secure boot": ({"nodes": [node(1, encrypt_disk=True)]}, "W-CLUSTER-ENCRYPTION"),
     "little memory": ({"nodes": [node(1, vm_memory=1024)]}, "W-CLUSTER-MEMORY"),
     "a disk that VMs do not have": ({"nodes": [node(1, disk="/dev/vda")]}, "W-CLUSTER-DISK"),
+    "a VLAN that nodes join when they are configured": ({"node_vlan_tag": 42}, "W-CLUSTER-VLAN"),
     "API in clear": ({"proxmox_api_url": "http://pve:8006"}, "W-CLUSTER-CLEAR-API"),
     "VM settings of machines": (
         {"proxmox_api_url": None, "proxmox_node": None, "nodes": [node(1, vm_cores=4)]},
@@ -186,6 +188,20 @@ def test_a_warning_stops_nothing(name: str, tmp_path: Path) -> None:
 
     assert [one.kind.code for one in opened.found] == [code]
     assert opened.require().nodes
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"node_vlan_tag": 42, "proxmox_vlan_mode": True},
+        {"node_vlan_tag": 42, "talos_arch": "arm64", "proxmox_api_url": None, "proxmox_node": None},
+    ],
+    ids=["tagged by Proxmox", "machines of their own"],
+)
+def test_nothing_is_said_where_vlan_and_architecture_do_no_harm(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    assert not list(open_cluster(write_cluster(tmp_path, **{"nodes": ONE, **fields})).found)
 
 
 def test_everything_is_found_at_once(tmp_path: Path) -> None:

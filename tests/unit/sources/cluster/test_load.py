@@ -87,7 +87,6 @@ def test_images_follow_the_settings_of_the_cluster(tmp_path: Path) -> None:
             tmp_path,
             talos_factory="https://factory.example.com/",
             talos_image="disk",
-            talos_arch="arm64",
             talos_schematic={"extensions": ["siderolabs/qemu-guest-agent"]},
             nodes=[node(1, schematic_id=None)],
         )
@@ -96,9 +95,9 @@ def test_images_follow_the_settings_of_the_cluster(tmp_path: Path) -> None:
     image = cluster.nodes[0].image
     assert image.url == (
         "https://factory.example.com/image/ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
-        "/v1.12.0/nocloud-arm64.qcow2"
+        "/v1.12.0/nocloud-amd64.qcow2"
     )
-    assert image.file_name == "talos-v1.12.0-ce4c980550dd-arm64.qcow2"
+    assert image.file_name == "talos-v1.12.0-ce4c980550dd.qcow2"
     assert cluster.schematics == {image.schematic_id: Schematic(extensions=("siderolabs/qemu-guest-agent",))}
 
 

@@ -64,6 +64,8 @@ def test_a_name_that_is_not_there_is_refused_with_the_near_one(tmp_path: Path) -
     assert find_cluster("prod", tmp_path).folder == tmp_path / "clusters" / "prod"
     with pytest.raises(ClusterNotFoundError, match="Did you mean `staging`"):
         find_cluster("stagin", tmp_path)
-    with pytest.raises(ClusterNotFoundError, match="several"):
+    with pytest.raises(ClusterNotFoundError, match="several") as caught:
         find_cluster(None, tmp_path)
+    assert "--cluster NAME" in caught.value.remedy
+    assert "cluster init" not in caught.value.remedy
     assert find_cluster(None, tmp_path / "clusters" / "prod").name == "prod"

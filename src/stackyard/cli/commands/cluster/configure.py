@@ -55,24 +55,32 @@ def configure(
     )
     from stackyard.path.clusters.configure import configure as write_files  # lazy: as above
 
-    cluster, keyring = _load(name)
+    cluster, keyring, said = _load(name)
     if is_check:
         plan = plan_configuration(cluster, overwrite=overwrite, keyring=keyring)
         if plan.conflicts:
             raise HandEditError.from_conflicts(plan.conflicts)
-        return _check_result(cluster, plan)
+        return _check_result(cluster, plan, [*said, *plan.warnings])
     report = write_files(cluster, overwrite=overwrite, keyring=keyring)
     problem = None if no_init else _initialise(session, cluster, report)
-    return _report_result(cluster, report, problem)
+    failed = [f"`init` failed: {problem}"] if problem else []
+    return _report_result(cluster, report, [*said, *report.warnings, *failed])
 
 
-def _load(name: str | None) -> tuple[Cluster, Keyring]:
+def _load(name: str | None) -> tuple[Cluster, Keyring, list[str]]:
+    """Return a cluster, the keys of the user, and a warning where git has secrets in clear."""
+    from stackyard.base.diagnostics import Diagnostics  # lazy: as above
     from stackyard.path.clusters.keys import make_keyring  # lazy: as above
-    from stackyard.sources.cluster import find_cluster, load_cluster  # lazy: as above
+    from stackyard.sources.cluster import find_cluster, open_cluster  # lazy: as above
+    from stackyard.sources.cluster.secret_place import check_secret_place  # lazy: as above
 
-    found = find_cluster(name)
-    keyring = make_keyring(found.folder)
-    return load_cluster(found.folder, keyring=keyring), keyring
+    folder = find_cluster(name).folder
+    keyring, found = make_keyring(folder), Diagnostics()
+    opened = open_cluster(folder, keyring=keyring)
+    cluster = opened.require()
+    if opened.read is not None:
+        check_secret_place(opened.read, found)
+    return cluster, keyring, [f"{one.detail} {one.kind.remedy}" for one in found.warnings]
 
 
 def _initialise(session: Session, cluster: Cluster, report: ConfigureReport) -> str | None:
@@ -81,7 +89,7 @@ def _initialise(session: Session, cluster: Cluster, report: ConfigureReport) -> 
     return session.run(initialise(cluster, emit=session.emit)) if needs_init(cluster, report) else None
 
 
-def _check_result(cluster: Cluster, plan: ConfigurationPlan) -> Result:
+def _check_result(cluster: Cluster, plan: ConfigurationPlan, warnings: list[str]) -> Result:
     names = [one.name for one in plan.changes]
 
     def show(writer: TextWriter) -> None:
@@ -89,15 +97,13 @@ def _check_result(cluster: Cluster, plan: ConfigurationPlan) -> Result:
             writer.line(f"would {'remove' if one.after is None else 'write'} {one.name}")
         files = "1 file" if len(names) == 1 else f"{len(names) or 'No'} files"
         writer.line(f"{files} would change.")
-        _show_warnings(writer, plan.warnings)
+        _show_warnings(writer, warnings)
 
-    document = {"cluster": cluster.name, "changes": names, "warnings": list(plan.warnings)}
+    document = {"cluster": cluster.name, "changes": names, "warnings": warnings}
     return Result(document=document, show=show, status=ExitStatus.FAILED if names else ExitStatus.DONE)
 
 
-def _report_result(cluster: Cluster, report: ConfigureReport, problem: str | None) -> Result:
-    warnings = [*report.warnings, *([f"`init` failed: {problem}"] if problem else [])]
-
+def _report_result(cluster: Cluster, report: ConfigureReport, warnings: list[str]) -> Result:
     def show(writer: TextWriter) -> None:
         for name in report.written:
             writer.line(f"wrote {name}")
@@ -116,6 +122,6 @@ def _report_result(cluster: Cluster, report: ConfigureReport, problem: str | Non
     return Result(document=document, show=show)
 
 
-def _show_warnings(writer: TextWriter, warnings: list[str] | tuple[str, ...]) -> None:
+def _show_warnings(writer: TextWriter, warnings: list[str]) -> None:
     for warning in warnings:
         writer.line(f"warning: {warning}", style="yellow")

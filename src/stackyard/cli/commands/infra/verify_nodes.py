@@ -28,14 +28,16 @@ def verify_nodes(session: Session, /, cluster: str | None) -> Result:
     """Check that every node answers in maintenance mode, and that its install disk is there.
 
     A node that boots the image of Talos and has no configuration answers on port 50000 of its address. The
-    command exits with status 1 if a node does not, or lacks the disk that nodes.yaml names.
+    command exits with status 1 if a node does not, or lacks the disk that nodes.yaml names. A link below
+    /dev/disk is not checked, and the command says so.
     """
     from stackyard.cli.runs.clusters.infra import choose_cluster  # lazy: the help needs none of it
     from stackyard.path.clusters import nodes  # lazy: gRPC, only for this verb
-    from stackyard.path.clusters.source import ClusterSource  # lazy: as above
+    from stackyard.sources.cluster import load_cluster  # lazy: as above
 
-    name, _ = choose_cluster(cluster)
-    reports = session.run(nodes.verify_nodes(ClusterSource.find().open(name).require()))
+    name, folder = choose_cluster(cluster)
+    # Nodes in maintenance mode ask for no credentials.
+    reports = session.run(nodes.verify_nodes(load_cluster(folder, are_secrets_needed=False)))
     is_ready = all(report.is_ready for report in reports)
     return Result(
         document={"cluster": name, "is_ready": is_ready, "nodes": [_document(one) for one in reports]},
@@ -51,6 +53,7 @@ def _document(report: NodeReport) -> dict[str, Any]:
         "stage": report.stage.value,
         "install_disk": report.node.disk,
         "has_install_disk": report.has_install_disk,
+        "is_install_disk_checked": report.is_disk_checked,
         "disks": [
             {"path": disk.path, "serial": disk.serial, "size_bytes": disk.size_bytes} for disk in report.disks
         ],
@@ -72,6 +75,12 @@ def _show(writer: TextWriter, reports: tuple[NodeReport, ...]) -> None:
     for report in reports:
         if report.reason:
             writer.line(f"{report.node.name}: {report.reason}", style="red")
+        elif not report.is_disk_checked:
+            writer.line(
+                f"{report.node.name}: `{report.node.disk}` is not checked: only the node follows the link. "
+                "Compare it with the disks above.",
+                style="yellow",
+            )
         elif not report.has_install_disk:
             writer.line(
                 f"{report.node.name}: there is no disk `{report.node.disk}`; correct `disk` in nodes.yaml.",

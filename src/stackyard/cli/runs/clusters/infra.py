@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError, Location, UsageError
 from stackyard.cli.runs.stacks.one import run_stack_apply, run_stack_destroy, run_stack_plan
 from stackyard.path.clusters.source import CODE_FOLDER
 from stackyard.sources.cluster.kind import CLUSTER
@@ -28,7 +28,8 @@ __all__ = [
 
 PLAN_FILE = "tfplan"
 _DETAILED = "detailed-exitcode"
-_APPROVED = "-auto-approve"
+_APPROVED = "auto-approve"
+_PARALLELISM = "parallelism"
 
 
 class PlanMissingError(InvalidInputError):
@@ -79,11 +80,14 @@ async def run_infra_apply(session: Session, values: dict[str, Any]) -> Result:
     plan_file = _plan_file(folder)
     if not (folder / CODE_FOLDER / PLAN_FILE).is_file():
         raise PlanMissingError(f"There is no {plan_file}.", where=Location(plan_file))
+    words, parallelism = _read_apply_words(values)
     return await run_stack_apply(
         session,
         {
             **values,
             "target": f"{CLUSTER}:{name}",
+            "engine_words": words,
+            "parallelism": parallelism,
             "plan_file": plan_file,
             "dry_run": False,
             "yes": True,
@@ -91,16 +95,40 @@ async def run_infra_apply(session: Session, values: dict[str, Any]) -> Result:
     )
 
 
+def _read_apply_words(values: dict[str, Any]) -> tuple[tuple[str, ...], int | None]:
+    """Return the arguments of a plan, and how many resources are worked on at once.
+
+    `-auto-approve` says nothing here: neither verb asks a question.
+
+    Raises:
+        UsageError: The number is none.
+    """
+    parallelism: int | None = values["parallelism"]
+    left: list[str] = []
+    words = iter(values["engine_words"])
+    for word in words:
+        name, has_value, value = word.lstrip("-").partition("=")
+        if name != _PARALLELISM:
+            left.append(word)
+            continue
+        value = value if has_value else next(words, "")
+        if not value.isdecimal() or int(value) < 1:
+            raise UsageError(f"`{word}` needs a number from 1: -{_PARALLELISM}=10.")
+        parallelism = int(value)
+    return tuple(word for word in left if word.lstrip("-") != _APPROVED), parallelism
+
+
 async def run_infra_apply_auto(session: Session, values: dict[str, Any]) -> Result:
     """Plan a cluster and apply that plan, without a question."""
     name, _ = choose_cluster(values["cluster"])
-    words = tuple(word for word in values["engine_words"] if word != _APPROVED)
+    words, parallelism = _read_apply_words(values)
     return await run_stack_apply(
         session,
         {
             **values,
             "target": f"{CLUSTER}:{name}",
             "engine_words": words,
+            "parallelism": parallelism,
             "plan_file": None,
             "dry_run": False,
             "yes": True,

@@ -34,6 +34,11 @@ OLD_CPU = Kind(
     summary="Talos does not boot on this type of processor",
     remedy="Use `cpu_type: host`, or x86-64-v2-AES where VMs move between different hosts.",
 )
+OTHER_ARCH = Kind(
+    code="E-CLUSTER-ARCH",
+    summary="The VMs of Proxmox VE do not boot an image for another architecture",
+    remedy="Remove `talos_arch`, or set it to amd64. Machines of their own may be arm64.",
+)
 BALLOON = Kind(
     code="E-CLUSTER-BALLOON",
     summary="The balloon is larger than the memory",
@@ -68,6 +73,9 @@ def check_hardware(read: ClusterInput, found: Diagnostics) -> None:
             found.add(WEAK_ENCRYPTION, f"`{read.places.name('nodes', index)}` has no secure boot.", where)
     if not is_virtual(read.fields):
         return
+    if read.fields.talos_arch == "arm64":
+        where, name = read.places.place("talos_arch"), read.places.name("talos_arch")
+        found.add(OTHER_ARCH, f"`{name}` is arm64, and the VMs have processors of x86-64.", where)
     chosen = choose_cluster_values(read)
     _check_boot(read, found, chosen)
     cpu = chosen["proxmox_vm_advanced.cpu_type"]
