@@ -7,15 +7,30 @@ from stackyard.cli.command import LazyCommand, group
 __all__ = ["cluster"]
 
 _LATER = {
+    "apply-config": LazyCommand(
+        module="stackyard.cli.commands.cluster.configuration",
+        name="apply_config",
+        help="Give nodes that run the configuration of the files, one node at a time, with health between.",
+    ),
     "configure": LazyCommand(
         module="stackyard.cli.commands.cluster.configure",
         name="configure",
         help="Write the files of a Talos cluster: infrastructure/, encrypted secrets, .gitignore.",
     ),
+    "drift": LazyCommand(
+        module="stackyard.cli.commands.cluster.configuration",
+        name="drift",
+        help="Show how the configurations that nodes run with differ from the files of the cluster.",
+    ),
     "explain": LazyCommand(
         module="stackyard.cli.commands.cluster.explain",
         name="explain",
         help="Say what FIELD is for, or where each value of NODE comes from.",
+    ),
+    "health": LazyCommand(
+        module="stackyard.cli.commands.cluster.health",
+        name="health",
+        help="Check the nodes of a cluster, their services, etcd and Kubernetes, and say what is not well.",
     ),
     "images": LazyCommand(
         module="stackyard.cli.commands.cluster.images",
@@ -31,6 +46,12 @@ _LATER = {
         module="stackyard.cli.commands.cluster.access",
         name="kubeconfig",
         help="Get a kubeconfig of a cluster, with a new client certificate, from a control plane node.",
+    ),
+    "nodes": LazyCommand(
+        module="stackyard.cli.commands.cluster.nodes",
+        name="nodes",
+        help="List the nodes of a cluster as Talos, etcd and Kubernetes know them, and who is there "
+        "beside them.",
     ),
     "schema": LazyCommand(
         module="stackyard.cli.commands.cluster.schema",
