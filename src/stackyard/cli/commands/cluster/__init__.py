@@ -17,6 +17,11 @@ _LATER = {
         name="configure",
         help="Write the files of a Talos cluster: infrastructure/, encrypted secrets, .gitignore.",
     ),
+    "destroy": LazyCommand(
+        module="stackyard.cli.commands.cluster.destroy",
+        name="destroy",
+        help="Destroy a cluster: its VMs and their disks, and what is on machines that are no VMs.",
+    ),
     "drift": LazyCommand(
         module="stackyard.cli.commands.cluster.configuration",
         name="drift",

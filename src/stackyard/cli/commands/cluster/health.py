@@ -8,6 +8,7 @@ import click
 
 from stackyard.base.errors import ExitStatus
 from stackyard.cli.command import Command
+from stackyard.cli.commands.cluster.change_options import cluster_name
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -19,7 +20,7 @@ __all__ = ["health"]
 
 
 @click.command("health", cls=Command)
-@click.argument("name", metavar="[CLUSTER]", required=False)
+@cluster_name
 @click.option(
     "--wait",
     "wait_s",
@@ -46,9 +47,9 @@ def health(session: Session, /, name: str | None, *, wait_s: float, without_kube
     command exits with status 1.
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.clusters.health import read_health  # lazy: gRPC, only for this verb
-    from stackyard.cli.runs.clusters.opened import open_talos_cluster  # lazy: as above
+    from stackyard.cli.runs.clusters.opened import LOOK_S, open_talos_cluster  # lazy: as above
 
-    opened = open_talos_cluster(name)
+    opened = open_talos_cluster(name, timeout_s=LOOK_S)
     problems = session.run(
         read_health(session.emit, opened, wait_s=wait_s, needs_kubernetes=not without_kubernetes)
     )

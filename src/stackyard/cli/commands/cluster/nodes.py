@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
+from stackyard.cli.commands.cluster.change_options import cluster_name
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -18,7 +19,7 @@ __all__ = ["nodes"]
 
 
 @click.command("nodes", cls=Command)
-@click.argument("name", metavar="[CLUSTER]", required=False)
+@cluster_name
 @pass_session
 def nodes(session: Session, /, name: str | None) -> Result:
     """List the nodes of a cluster as Talos, etcd and Kubernetes know them, and who is there beside them.
@@ -31,9 +32,9 @@ def nodes(session: Session, /, name: str | None) -> Result:
     remove-node` removes it. The command reports; `stackyard cluster health` judges.
     """  # noqa: D301 - click reads the control character
     from stackyard.bootstrap.changes.nodes import read_nodes  # lazy: gRPC, only for this verb
-    from stackyard.cli.runs.clusters.opened import open_talos_cluster  # lazy: as above
+    from stackyard.cli.runs.clusters.opened import LOOK_S, open_talos_cluster  # lazy: as above
 
-    opened = open_talos_cluster(name)
+    opened = open_talos_cluster(name, timeout_s=LOOK_S)
     found = session.run(read_nodes(opened.cluster, opened.access))
     return Result(
         document=_document(opened.cluster.name, found),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.bootstrap.talos.access import TalosAccess
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from stackyard.sources.cluster.model import Cluster
     from stackyard.talosconfig.bundle import SecretsBundle
 
-__all__ = ["TalosCluster", "open_talos_cluster"]
+__all__ = ["LOOK_S", "TalosCluster", "open_talos_cluster"]
+
+# A node that takes longer for an answer is reported as one that does not answer.
+LOOK_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,12 @@ class TalosCluster:
     access: TalosAccess = field(repr=False)
 
 
-def open_talos_cluster(name: str | None) -> TalosCluster:
+def open_talos_cluster(name: str | None, *, timeout_s: float = 15.0) -> TalosCluster:
     """Return a cluster that has secrets.
+
+    Args:
+        name: Its name; the only one when absent.
+        timeout_s: How long one call of a node may take.
 
     Raises:
         ClusterNotFoundError: There is none of that name.
@@ -48,4 +55,5 @@ def open_talos_cluster(name: str | None) -> TalosCluster:
     _, folder = choose_cluster(name)
     keyring = make_keyring(folder)
     cluster, bundle = load_cluster(folder, keyring=keyring), load_bundle(folder, keyring)
-    return TalosCluster(cluster=cluster, bundle=bundle, keyring=keyring, access=TalosAccess.of(bundle))
+    access = replace(TalosAccess.of(bundle), timeout_s=timeout_s)
+    return TalosCluster(cluster=cluster, bundle=bundle, keyring=keyring, access=access)
