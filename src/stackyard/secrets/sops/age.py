@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "RecipientError",
     "check_recipient",
+    "decrypt_whole",
+    "encrypt_whole",
     "new_identity",
     "recipient_of",
     "unwrap",
@@ -73,6 +76,30 @@ def wrap(key: bytes, recipients: Iterable[str]) -> tuple[AgeKey, ...]:
         )
         for recipient in recipients
     )
+
+
+def encrypt_whole(data: bytes, recipients: Iterable[str]) -> bytes:
+    """Return data as a file of age, which the program `age` opens too.
+
+    Raises:
+        RecipientError: One of them cannot be used.
+    """
+    sealed: bytes = pyrage.encrypt(data, [_parse_recipient(recipient) for recipient in recipients])
+    return sealed
+
+
+def decrypt_whole(data: bytes, keyring: Keyring) -> bytes | None:
+    """Return what is in a file of age; None if no private key of the user opens it, or it is damaged.
+
+    Raises:
+        KeyringError: A key was named that cannot be used.
+    """
+    for identities in (_identities(keyring), _ssh_identities(keyring)):
+        if identities:
+            with contextlib.suppress(pyrage.DecryptError, ValueError):
+                opened: bytes = pyrage.decrypt(data, [one.identity for one in identities])
+                return opened
+    return None
 
 
 def unwrap(keys: Sequence[AgeKey], keyring: Keyring) -> bytes | None:

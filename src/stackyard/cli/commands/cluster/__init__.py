@@ -58,6 +58,11 @@ _LATER = {
         help="List the nodes of a cluster as Talos, etcd and Kubernetes know them, and who is there "
         "beside them.",
     ),
+    "restore": LazyCommand(
+        module="stackyard.cli.commands.cluster.snapshot",
+        name="restore",
+        help="Form the etcd of a new cluster from the snapshot in FILE, in place of an empty one.",
+    ),
     "schema": LazyCommand(
         module="stackyard.cli.commands.cluster.schema",
         name="schema",
@@ -67,6 +72,12 @@ _LATER = {
         module="stackyard.cli.commands.cluster.show",
         name="show",
         help="Show the nodes of a cluster with all values resolved, as a table or a graph.",
+    ),
+    "snapshot": LazyCommand(
+        module="stackyard.cli.commands.cluster.snapshot",
+        name="snapshot",
+        help="Take a snapshot of etcd: everything that Kubernetes knows, its Secrets too, encrypted with "
+        "age.",
     ),
     "split": LazyCommand(
         module="stackyard.cli.commands.cluster.split",
