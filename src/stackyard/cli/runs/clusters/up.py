@@ -50,11 +50,11 @@ async def run_up(session: Session, values: dict[str, Any]) -> Result:
     bundle = await asyncio.to_thread(_open_bundle, folder, keyring)
     steps = plan_talos_steps(cluster, bundle, keyring)
     fields = await asyncio.to_thread(load_bootstrap, folder)
-    plan = None if fields is None else await make_kubernetes_plan(cluster, fields, keyring)
+    # Charts and the repository of Flux as well: what is missing is said before any VM exists.
+    plan = await make_kubernetes_plan(cluster, fields, keyring)
     await _make_vms(session, values, cluster)
     timeline = await run_steps(steps, emit=session.emit)
-    if plan is not None:
-        timeline = timeline.join(await _run_kubernetes(session, cluster, bundle, plan))
+    timeline = timeline.join(await _run_kubernetes(session, cluster, bundle, plan))
     return Result(
         document={"cluster": name, "has_changes": timeline.has_changes, "steps": _documents(timeline)},
         show=lambda writer: _show(writer, name, timeline),
@@ -92,7 +92,11 @@ async def _run_kubernetes(
     """Run the steps of Kubernetes, with a kubeconfig that is in memory alone."""
     kubeconfig = await fetch_kubeconfig(cluster.controllers, TalosAccess.of(bundle))
     async with KubernetesClient(parse_kubeconfig(kubeconfig)) as client:
-        return await run_steps(plan_steps(client, plan), emit=session.emit)
+
+        async def open_client() -> KubernetesClient:
+            return client
+
+        return await run_steps(plan_steps(open_client, plan), emit=session.emit)
 
 
 def _documents(timeline: Timeline) -> list[dict[str, Any]]:
