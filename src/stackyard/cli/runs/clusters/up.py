@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
@@ -15,14 +15,13 @@ from stackyard.bootstrap.kubernetes.input import make_kubernetes_plan
 from stackyard.bootstrap.kubernetes.plan import plan_steps
 from stackyard.bootstrap.run import ColdBootError, Timeline, TimelineRow, run_steps
 from stackyard.bootstrap.talos.access import TalosAccess
-from stackyard.bootstrap.talos.kubeconfig import fetch_kubeconfig
+from stackyard.bootstrap.talos.kubeconfig import KUBERNETES, kubernetes_of
 from stackyard.bootstrap.talos.members import ask_etcd, check_members
 from stackyard.cli.runs.clusters.infra import choose_cluster
 from stackyard.cli.runs.clusters.timeline import timeline_result
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.target import allowances
-from stackyard.clients.kubernetes import KubernetesClient, parse_kubeconfig
 from stackyard.path.clusters.configure import configure
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.path.clusters.source import ClusterSource
@@ -62,10 +61,9 @@ class _Boot:
     session: Session
     values: dict[str, Any]
     cluster: Cluster
-    bundle: SecretsBundle = field(repr=False)
     settings: BootSettings
     steps: tuple[PlannedStep, ...]
-    kubernetes: KubernetesPlan | None
+    kubernetes: KubernetesPlan
 
 
 async def run_up(session: Session, values: dict[str, Any]) -> Result:
@@ -115,10 +113,10 @@ async def _prepare(session: Session, values: dict[str, Any], folder: Path, objec
         session=session,
         values=values,
         cluster=cluster,
-        bundle=bundle,
         settings=settings,
         steps=plan_talos_steps(cluster, bundle, keyring, settings),
-        kubernetes=None if fields is None else await make_kubernetes_plan(cluster, fields, keyring),
+        # Charts and the repository of Flux as well: what is missing is said before any VM exists.
+        kubernetes=await make_kubernetes_plan(cluster, fields, keyring),
     )
 
 
@@ -137,10 +135,7 @@ async def _run(boot: _Boot) -> Result:
     await _check_members(boot)
     timeline, errors = await _make_vms(boot)
     try:
-        timeline = timeline.join(await run_steps(boot.steps, emit=boot.session.emit))
-        # A cluster that an earlier version brought up, or another store, has no record yet.
-        await boot.settings.record.note_formed(boot.cluster.controllers[0].name)
-        timeline = timeline.join(await _run_kubernetes(boot))
+        timeline = timeline.join(await _run_steps(boot))
     except ColdBootError as err:
         timeline = timeline.join(err.timeline)
         errors = {**errors, **err.by_step}
@@ -195,10 +190,18 @@ def _name_problems(problems: list[StackyardError]) -> list[str]:
     return [_VMS if number == 1 else f"{_VMS} ({number})" for number in range(1, len(problems) + 1)]
 
 
-async def _run_kubernetes(boot: _Boot) -> Timeline:
-    """Run the steps of Kubernetes, with a kubeconfig that is in memory alone."""
-    if boot.kubernetes is None:
-        return Timeline(rows=())
-    kubeconfig = await fetch_kubeconfig(boot.cluster.controllers, boot.settings.access)
-    async with KubernetesClient(parse_kubeconfig(kubeconfig)) as client:
-        return await run_steps(plan_steps(client, boot.kubernetes), emit=boot.session.emit)
+async def _run_steps(boot: _Boot) -> Timeline:
+    """Run the steps of Talos and Kubernetes as one graph.
+
+    Raises:
+        ColdBootError: Steps failed.
+    """
+    async with kubernetes_of(boot.cluster.controllers, boot.settings.access) as open_client:
+        later = [
+            one if one.after else replace(one, after=(KUBERNETES,))
+            for one in plan_steps(open_client, boot.kubernetes)
+        ]
+        timeline = await run_steps((*boot.steps, *later), emit=boot.session.emit)
+    # A cluster that an earlier version brought up, or another store, has no record yet.
+    await boot.settings.record.note_formed(boot.cluster.controllers[0].name)
+    return timeline
