@@ -84,12 +84,13 @@ def _etcd_problems(cluster: Cluster, found: ClusterNodes) -> Iterator[str]:
     if not found.members:
         yield "no control plane node answers for it"
         return
-    addresses = {one.address for one in found.members}
+    addresses = frozenset[str]().union(*(one.addresses for one in found.members))
     for node in cluster.controllers:
         if str(node.address) not in addresses:
             yield f"{node.name} is no member"
     for member in found.strange_members:
-        yield f"{member.name} ({member.address}) is a member, and no node of the file"
+        places = ", ".join(sorted(member.addresses))
+        yield f"{member.name} ({places}) is a member, and no node of the file"
 
 
 def _kubernetes_problems(found: ClusterNodes) -> Iterator[Problem]:

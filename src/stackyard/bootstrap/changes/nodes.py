@@ -5,46 +5,29 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from stackyard.base.errors import StackyardError
 from stackyard.bootstrap.talos.kubeconfig import fetch_kubeconfig
+from stackyard.bootstrap.talos.members import ask_etcd
 from stackyard.bootstrap.talos.status import read_status
 from stackyard.clients.kubernetes import KubernetesClient, Patience, Selection, parse_kubeconfig
 from stackyard.clients.talos import TalosError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from stackyard.bootstrap.talos.access import TalosAccess
+    from stackyard.bootstrap.talos.members import EtcdMember
     from stackyard.bootstrap.talos.status import NodeStatus
     from stackyard.clients.talos import TalosClient
     from stackyard.sources.cluster.model import Cluster, ClusterNode
 
-__all__ = ["ClusterNodes", "EtcdMember", "KubernetesNode", "NodeReport", "read_members", "read_nodes"]
+__all__ = ["ClusterNodes", "KubernetesNode", "NodeReport", "read_nodes"]
 
-_MEMBERS = "/machine.MachineService/EtcdMemberList"
 _ETCD_STATUS = "/machine.MachineService/EtcdStatus"
 _STATUS = ("MachineStatuses.runtime.talos.dev", "runtime", "machine")
 # Its answer is one of many: a cluster that is down is reported, not waited for.
 _PATIENCE = Patience(answer_s=10.0, away_s=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EtcdMember:
-    """A member of etcd.
-
-    Attributes:
-        id: Its number.
-        name: The host name of its node when it joined.
-        address: Its address, empty if it gives none.
-        is_learner: Whether it has no vote yet.
-    """
-
-    id: int
-    name: str
-    address: str
-    is_learner: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +94,10 @@ class ClusterNodes:
 
 async def read_nodes(cluster: Cluster, access: TalosAccess) -> ClusterNodes:
     """Ask all nodes, etcd and Kubernetes at the same time; what does not answer is reported as such."""
-    statuses, machines, members, (known, reason) = await asyncio.gather(
+    statuses, machines, etcds, (known, reason) = await asyncio.gather(
         read_status(cluster, access),
         asyncio.gather(*(_read_machine(node, access) for node in cluster.nodes)),
-        read_members(cluster.controllers, access),
+        ask_etcd(cluster.controllers, access),
         _read_kubernetes(cluster, access),
     )
     reports = tuple(
@@ -128,31 +111,15 @@ async def read_nodes(cluster: Cluster, access: TalosAccess) -> ClusterNodes:
         for status, machine in zip(statuses, machines, strict=True)
     )
     names = {node.name for node in cluster.nodes}
+    members = next((one.members for one in etcds if one.has_etcd), ())
     addresses = {str(node.address) for node in cluster.controllers}
     return ClusterNodes(
         reports=reports,
         members=members,
-        strange_members=tuple(one for one in members if one.address not in addresses),
+        strange_members=tuple(one for one in members if not one.addresses & addresses),
         strange_nodes=tuple(one for name, one in known.items() if name not in names),
         kubernetes_reason=reason,
     )
-
-
-async def read_members(controllers: Iterable[ClusterNode], access: TalosAccess) -> tuple[EtcdMember, ...]:
-    """Return the members of etcd as the first control plane node that answers knows them; maybe none."""
-    for node in controllers:
-        try:
-            async with access.open(node) as client:
-                answer = await client.call(_MEMBERS)
-        except TalosError:
-            continue
-        return tuple(_member(one) for message in answer.messages for one in message.members)
-    return ()
-
-
-def _member(found: Any) -> EtcdMember:
-    address = next((urlsplit(url).hostname or "" for url in found.peer_urls), "")
-    return EtcdMember(id=found.id, name=found.hostname, address=address, is_learner=found.is_learner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stackyard.base.errors import InvalidInputError, StackyardError
-from stackyard.bootstrap.changes.nodes import read_members
 from stackyard.bootstrap.step import absent, unknown
+from stackyard.bootstrap.talos.members import ask_etcd
 from stackyard.bootstrap.talos.wait import wait_for
 from stackyard.clients.talos import TalosError, TalosRefusedError
 from stackyard.talosapi.messages import pb
@@ -18,6 +17,7 @@ from stackyard.talosapi.messages import pb
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from stackyard.bootstrap.boot_record import BootRecord
     from stackyard.bootstrap.step import Observation, Report
     from stackyard.bootstrap.talos.access import TalosAccess
     from stackyard.sources.cluster.model import ClusterNode
@@ -27,7 +27,6 @@ __all__ = ["EtcdExistsError", "RestoreStep", "SnapshotDamagedError", "check_snap
 _SNAPSHOT = "/machine.MachineService/EtcdSnapshot"
 _RECOVER = "/machine.MachineService/EtcdRecover"
 _BOOTSTRAP = "/machine.MachineService/Bootstrap"
-_SERVICES = "/machine.MachineService/ServiceList"
 _DONE_BEFORE, _NOT_YET = "ALREADY_EXISTS", "FAILED_PRECONDITION"
 _CHUNK = 1024 * 1024
 # etcd adds the SHA-256 of the database, whose pages are whole sectors; bbolt begins with a meta page.
@@ -98,12 +97,14 @@ class RestoreStep:
     Attributes:
         controllers: The control plane nodes; the first one gets the snapshot.
         access: The API of the nodes.
+        record: What outlives the nodes.
         snapshot: A snapshot that was checked.
         timeout_s: How long it may take until all are members.
     """
 
     controllers: tuple[ClusterNode, ...]
     access: TalosAccess = field(repr=False)
+    record: BootRecord
     snapshot: bytes = field(repr=False)
     timeout_s: float = 600.0
     name: str = "etcd"
@@ -114,26 +115,20 @@ class RestoreStep:
         Raises:
             EtcdExistsError: One of them has.
         """
-        answers = await asyncio.gather(*(self._has_etcd(node) for node in self.controllers))
-        holders = [node.name for node, (has, _) in zip(self.controllers, answers, strict=True) if has]
+        found = await ask_etcd(self.controllers, self.access)
+        holders = [one.node.name for one in found if one.has_etcd]
         if holders:
-            raise EtcdExistsError(f"{', '.join(holders)} runs etcd. Nothing was restored.")
-        unseen = [reason for has, reason in answers if has is None]
+            raise EtcdExistsError(f"etcd runs on {', '.join(holders)}. Nothing was restored.")
+        unseen = [one.reason for one in found if one.reason]
         # One that cannot be asked may have an etcd: two of them are two clusters.
         return unknown(unseen[0]) if unseen else absent("etcd is not formed yet")
-
-    async def _has_etcd(self, node: ClusterNode) -> tuple[bool | None, str]:
-        try:
-            async with self.access.open(node) as client:
-                answer = await client.call(_SERVICES)
-        except TalosError as err:
-            return None, err.detail
-        return any(_runs_etcd(one) for message in answer.messages for one in message.services), ""
 
     async def do(self, report: Report) -> None:
         """Send the snapshot, and form etcd from it; see `Step.do`."""
         first = self.controllers[0]
         report(f"{first.name} to take the snapshot")
+        # As for an empty etcd: if the answer is lost, this node is asked again and no other.
+        await self.record.note_forming(first.name)
 
         async def form() -> str:
             try:
@@ -158,15 +153,10 @@ class RestoreStep:
         """Wait until all control plane nodes are members; see `Step.prove`."""
 
         async def is_whole() -> str:
-            found = {
-                one.address for one in await read_members(self.controllers, self.access) if not one.is_learner
-            }
-            missing = [node.name for node in self.controllers if str(node.address) not in found]
-            return f"{', '.join(missing)} to join etcd" if missing else ""
+            found = await ask_etcd(self.controllers, self.access)
+            return "; ".join(
+                one.reason or f"{one.node.name} to join etcd" for one in found if not one.is_voter
+            )
 
         await wait_for(is_whole, what="etcd to be whole", timeout_s=self.timeout_s, report=report)
-
-
-def _runs_etcd(service: Any) -> bool:
-    """Return whether a service is etcd, and runs: before it is formed, it waits in another state."""
-    return bool(service.id == "etcd" and service.state == "Running")
+        await self.record.note_formed(self.controllers[0].name)

@@ -120,4 +120,7 @@ SECRET_WORDS: Mapping[str, str] = {
     "state_encryption_passphrase_previous": "The passphrase before a rotation: it only decrypts.",
     "cloudflare_token": "The API token of Cloudflare, for DNS and certificates.",
     "cf_account_id": "The account at Cloudflare.",
+    "git_token": "The token with which Flux reads its repository over https, on any forge.",
+    "github_token": "The same for GitHub.",
+    "truenas_api_key": "The API key of TrueNAS; the cluster has it as `kube-system/truenas-api`.",
 }

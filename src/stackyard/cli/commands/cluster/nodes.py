@@ -12,7 +12,8 @@ from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from stackyard.bootstrap.changes.nodes import ClusterNodes, EtcdMember, KubernetesNode, NodeReport
+    from stackyard.bootstrap.changes.nodes import ClusterNodes, KubernetesNode, NodeReport
+    from stackyard.bootstrap.talos.members import EtcdMember
     from stackyard.cli.views.text_writer import TextWriter
 
 __all__ = ["nodes"]
@@ -68,12 +69,7 @@ def _node_document(one: NodeReport) -> dict[str, Any]:
 
 def _member_document(one: EtcdMember) -> dict[str, Any]:
     # As text: a number of 64 bits is cut by programs that read JSON.
-    return {
-        "id": f"{one.id:x}",
-        "name": one.name,
-        "address": one.address or None,
-        "is_learner": one.is_learner,
-    }
+    return {"id": f"{one.number:x}", "name": one.name, "addresses": sorted(one.addresses)}
 
 
 def _kubernetes_document(one: KubernetesNode) -> dict[str, Any]:
@@ -96,7 +92,9 @@ def _show(writer: TextWriter, found: ClusterNodes) -> None:
         writer.line(f"Kubernetes: {found.kubernetes_reason}", style="yellow")
     for member in found.strange_members:
         writer.line(
-            f"{member.name} ({member.address}) is a member of etcd, and no node of the file.", style="red"
+            f"{member.name} ({', '.join(sorted(member.addresses))}) is a member of etcd, and no node of the "
+            "file.",
+            style="red",
         )
     for node in found.strange_nodes:
         writer.line(f"{node.name} is a node of Kubernetes, and no node of the file.", style="red")

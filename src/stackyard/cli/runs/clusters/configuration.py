@@ -14,6 +14,7 @@ from stackyard.bootstrap.changes.configuration import (
 )
 from stackyard.cli.result import Result
 from stackyard.cli.runs.clusters.chosen_nodes import choose_nodes, require_change_confirmed
+from stackyard.cli.runs.clusters.held import hold
 from stackyard.cli.runs.clusters.opened import open_talos_cluster
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ async def run_apply_config(session: Session, values: dict[str, Any]) -> Result:
         StackyardError: As for `ConfigMending.run`.
     """
     opened = open_talos_cluster(values["name"])
+    async with hold(session, opened.cluster.name, doing="cluster apply-config"):
+        return await _apply_config(session, values, opened)
+
+
+async def _apply_config(session: Session, values: dict[str, Any], opened: TalosCluster) -> Result:
     drifts = await _read(opened, values["nodes"])
     unseen = [f"{one.node.name}: {one.reason}" for one in drifts if one.reason]
     if unseen:

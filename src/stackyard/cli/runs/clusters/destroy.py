@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.errors import ExitStatus, StackyardError
+from stackyard.bootstrap.boot_record import BootRecord
 from stackyard.bootstrap.changes.wipe import wipe_node
 from stackyard.bootstrap.talos.access import TalosAccess
 from stackyard.cli.result import Result
 from stackyard.cli.runs.clusters.chosen_nodes import require_change_confirmed
+from stackyard.cli.runs.clusters.held import hold, state_of
 from stackyard.cli.runs.clusters.infra import choose_cluster
 from stackyard.cli.runs.stacks.one import run_stack_destroy
 from stackyard.cli.runs.target import repeat_with_permits
@@ -48,6 +50,40 @@ class _Wiped:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Destroyed:
+    """What became of a cluster."""
+
+    vms: Result | None
+    machines: tuple[ClusterNode, ...]
+    wiped: tuple[_Wiped, ...]
+    is_dry: bool
+
+    @property
+    def left(self) -> tuple[_Wiped, ...]:
+        return tuple(one for one in self.wiped if one.reason)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it is left."""
+        are_vms_gone = self.vms is None or self.vms.status is ExitStatus.DONE
+        return not self.is_dry and not self.left and are_vms_gone
+
+    def result(self, name: str) -> Result:
+        document = {
+            "cluster": name,
+            "vms": None if self.vms is None else self.vms.document,
+            "machines": [node.name for node in self.machines],
+            "not_wiped": [{"name": one.node.name, "reason": one.reason} for one in self.left],
+        }
+        status = ExitStatus.DONE if self.vms is None else self.vms.status
+        return Result(
+            document=document,
+            show=lambda writer: _show(writer, self.vms, self.machines, self.wiped),
+            status=ExitStatus.FAILED if self.left else status,
+        )
+
+
 async def run_cluster_destroy(session: Session, values: dict[str, Any]) -> Result:
     """Destroy a cluster. Nothing of it needs to answer; its secrets stay in their file.
 
@@ -59,33 +95,37 @@ async def run_cluster_destroy(session: Session, values: dict[str, Any]) -> Resul
     name, folder = choose_cluster(values["name"])
     keyring = make_keyring(folder)
     cluster = await asyncio.to_thread(load_cluster, folder, keyring=keyring)
-    machines = tuple(node for node in cluster.nodes if node.vm is None)
-    _require_named(cluster, machines, values)
-    if machines and not values["yes"] and not values["dry_run"]:
+    _require_named(cluster, values)
+    async with hold(session, name, doing="cluster destroy", wait_s=values["lock_wait"]) as objects:
+        destroyed = await _destroy(session, values, cluster, keyring)
+        if destroyed.is_whole:
+            # What was destroyed by name is not missed: the next etcd is a new one.
+            await BootRecord(objects, state_of(name), "").forget()
+    return destroyed.result(name)
+
+
+async def _destroy(
+    session: Session, values: dict[str, Any], cluster: Cluster, keyring: Keyring
+) -> _Destroyed:
+    machines = _list_machines(cluster)
+    is_dry = values["dry_run"]
+    if machines and not values["yes"] and not is_dry:
         await require_change_confirmed(session, "Wipe them?", lambda writer: _show_question(writer, machines))
     vms: Result | None = None
     if cluster.proxmox is not None:
-        options = {**values, "target": f"{CLUSTER}:{name}", "engine_words": ()}
+        options = {**values, "target": f"{CLUSTER}:{cluster.name}", "engine_words": ()}
         vms = await run_stack_destroy(session, options)
-    wiped: tuple[_Wiped, ...] = ()
-    if not values["dry_run"]:
-        wiped = await _wipe(session, cluster, machines, keyring, values["timeout_s"])
-    left = [one for one in wiped if one.reason]
-    return Result(
-        document={
-            "cluster": name,
-            "vms": None if vms is None else vms.document,
-            "machines": [node.name for node in machines],
-            "not_wiped": [{"name": one.node.name, "reason": one.reason} for one in left],
-        },
-        show=lambda writer: _show(writer, vms, machines, wiped),
-        status=ExitStatus.FAILED if left else ExitStatus.DONE if vms is None else vms.status,
-    )
+    wiped = () if is_dry else await _wipe(session, cluster, keyring, values["timeout_s"])
+    return _Destroyed(vms=vms, machines=machines, wiped=wiped, is_dry=is_dry)
 
 
-def _require_named(cluster: Cluster, machines: tuple[ClusterNode, ...], values: dict[str, Any]) -> None:
+def _list_machines(cluster: Cluster) -> tuple[ClusterNode, ...]:
+    return tuple(node for node in cluster.nodes if node.vm is None)
+
+
+def _require_named(cluster: Cluster, values: dict[str, Any]) -> None:
     named = {one for given in values["allow_destroy"] for one in split_names(given)}
-    missing = [node.name for node in machines if node.name not in named]
+    missing = [node.name for node in _list_machines(cluster) if node.name not in named]
     if missing and not values["dry_run"]:
         permits = [Permit(option=ALLOW_DESTROY, name=node.name) for node in cluster.nodes]
         raise WipeNotAllowedError(
@@ -93,14 +133,9 @@ def _require_named(cluster: Cluster, machines: tuple[ClusterNode, ...], values: 
         )
 
 
-async def _wipe(
-    session: Session,
-    cluster: Cluster,
-    machines: tuple[ClusterNode, ...],
-    keyring: Keyring,
-    timeout_s: float,
-) -> tuple[_Wiped, ...]:
+async def _wipe(session: Session, cluster: Cluster, keyring: Keyring, timeout_s: float) -> tuple[_Wiped, ...]:
     """Wipe all machines at the same time; those that cannot be reached are reported."""
+    machines = _list_machines(cluster)
     if not machines:
         return ()
     try:

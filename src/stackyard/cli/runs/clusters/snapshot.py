@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events, files
 from stackyard.base.errors import InvalidInputError, Location, UsageError
+from stackyard.bootstrap.boot_record import BootRecord
 from stackyard.bootstrap.changes.snapshot import RestoreStep, check_snapshot, take_snapshot
-from stackyard.bootstrap.cold_boot import plan_talos_steps
+from stackyard.bootstrap.cold_boot import BootSettings, plan_talos_steps
 from stackyard.bootstrap.run import run_steps
 from stackyard.cli.result import Result
 from stackyard.cli.runs.clusters.chosen_nodes import require_change_confirmed
+from stackyard.cli.runs.clusters.held import hold, state_of
 from stackyard.cli.runs.clusters.opened import open_talos_cluster
 from stackyard.secrets import SecretsLockedError
 from stackyard.secrets.protected_file import open_bytes, read_bytes
@@ -112,38 +114,39 @@ async def run_restore(session: Session, values: dict[str, Any]) -> Result:
         ColdBootError: Steps failed.
     """
     opened = open_talos_cluster(values["name"])
-    path = Path(values["file"])
-    cluster, access = opened.cluster, opened.access
+    path, name = Path(values["file"]), opened.cluster.name
     snapshot = await asyncio.to_thread(_read_snapshot, path, opened.keyring)
-    step = RestoreStep(controllers=cluster.controllers, access=access, snapshot=snapshot)
-    # Before anything is configured: a cluster with an etcd is refused.
-    await step.look()
-    if not values["yes"]:
-        await require_change_confirmed(
-            session,
-            f"Restore {path} into {cluster.name}?",
-            lambda writer: writer.line(
-                f"What Kubernetes had when {path} was taken is what {cluster.name} has then."
-            ),
+    async with hold(session, name, doing="cluster restore") as objects:
+        record = BootRecord(objects, state_of(name), opened.bundle.cluster_id)
+        step = RestoreStep(
+            controllers=opened.cluster.controllers, access=opened.access, record=record, snapshot=snapshot
         )
-    timeline = await run_steps(_plan(opened, step), emit=session.emit)
+        # Before anything is configured: a cluster with an etcd is refused.
+        await step.look()
+        if not values["yes"]:
+            text = f"What Kubernetes had when {path} was taken is what {name} has then."
+            await require_change_confirmed(
+                session, f"Restore {path} into {name}?", lambda writer: writer.line(text)
+            )
+        timeline = await run_steps(_plan(opened, step), emit=session.emit)
     return Result(
         document={
-            "cluster": opened.cluster.name,
+            "cluster": name,
             "file": str(path),
             "steps": [{"step": row.name, "outcome": row.outcome} for row in timeline.rows],
         },
         show=lambda writer: writer.line(
-            f"{opened.cluster.name} has what {path} has. Go on with `stackyard cluster up`.", style="green"
+            f"{name} has what {path} has. Go on with `stackyard cluster up`.", style="green"
         ),
     )
 
 
 def _plan(opened: TalosCluster, restore: RestoreStep) -> tuple[PlannedStep, ...]:
     """Return the steps of a cold boot, with an etcd from the snapshot in place of an empty one."""
+    settings = BootSettings(access=opened.access, record=restore.record)
     return tuple(
         replace(one, step=restore, title="Restoring etcd") if one.step.name == restore.name else one
-        for one in plan_talos_steps(opened.cluster, opened.bundle, opened.keyring)
+        for one in plan_talos_steps(opened.cluster, opened.bundle, opened.keyring, settings)
     )
 
 
