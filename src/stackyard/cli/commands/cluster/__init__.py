@@ -42,6 +42,12 @@ _LATER = {
         name="images",
         help="List the Talos images of a cluster, and pin their SHA-256 with --pin.",
     ),
+    "import-secrets": LazyCommand(
+        module="stackyard.cli.commands.cluster.secrets",
+        name="import_secrets",
+        help="Keep the secrets in FILE, made by talosctl, talhelper or topf, encrypted as those of a "
+        "cluster.",
+    ),
     "init": LazyCommand(
         module="stackyard.cli.commands.cluster.init",
         name="init",
@@ -52,11 +58,21 @@ _LATER = {
         name="kubeconfig",
         help="Get a kubeconfig of a cluster, with a new client certificate, from a control plane node.",
     ),
+    "machine-config": LazyCommand(
+        module="stackyard.cli.commands.cluster.machine_config",
+        name="machine_config",
+        help="Print the machine configuration of NODE, with its secrets masked.",
+    ),
     "nodes": LazyCommand(
         module="stackyard.cli.commands.cluster.nodes",
         name="nodes",
         help="List the nodes of a cluster as Talos, etcd and Kubernetes know them, and who is there "
         "beside them.",
+    ),
+    "remove-node": LazyCommand(
+        module="stackyard.cli.commands.cluster.remove_node",
+        name="remove_node",
+        help="Remove nodes that nodes.yaml no longer has: from etcd, their VMs, then from Kubernetes.",
     ),
     "restore": LazyCommand(
         module="stackyard.cli.commands.cluster.snapshot",
@@ -98,6 +114,16 @@ _LATER = {
         module="stackyard.cli.commands.cluster.up",
         name="up",
         help="Bring a cluster up: VMs, Talos on every node, etcd, the Kubernetes API.",
+    ),
+    "upgrade": LazyCommand(
+        module="stackyard.cli.commands.cluster.upgrade",
+        name="upgrade",
+        help="Upgrade Talos to `talos_version` and the schematics of the files, one node at a time.",
+    ),
+    "upgrade-kubernetes": LazyCommand(
+        module="stackyard.cli.commands.cluster.upgrade",
+        name="upgrade_kubernetes",
+        help="Upgrade Kubernetes to `kubernetes_version` of the files, component by component, node by node.",
     ),
     "validate": LazyCommand(
         module="stackyard.cli.commands.cluster.validate",

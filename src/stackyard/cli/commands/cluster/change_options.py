@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["change_options", "cluster_name", "nodes_option"]
+__all__ = ["cluster_name", "go_options", "health_option", "nodes_option"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -17,9 +17,14 @@ cluster_name: Callable[[Any], Any] = click.argument("name", metavar="[CLUSTER]",
 nodes_option: Callable[[Any], Any] = click.option(
     "--node", "nodes", metavar="NAME", multiple=True, help="Only this node; may be given again."
 )
+health_option: Callable[[Any], Any] = click.option(
+    "--without-kubernetes",
+    is_flag=True,
+    help="Look at Talos and etcd alone between nodes, where no network plugin makes nodes Ready.",
+)
 
 
-def change_options(function: Function) -> Function:
+def go_options(function: Function) -> Function:
     """Add how a change goes on from node to node."""
     options = (
         click.option("--dry-run", is_flag=True, help="Show what would be changed, and change nothing."),
@@ -32,11 +37,6 @@ def change_options(function: Function) -> Function:
             default=900.0,
             show_default=True,
             help="How long one node may take, and the cluster to be healthy after it.",
-        ),
-        click.option(
-            "--without-kubernetes",
-            is_flag=True,
-            help="Look at Talos and etcd alone between nodes, where no network plugin makes nodes Ready.",
         ),
     )
     for option in reversed(options):

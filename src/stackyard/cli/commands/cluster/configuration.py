@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.commands.cluster.change_options import change_options, cluster_name, nodes_option
+from stackyard.cli.commands.cluster.change_options import (
+    cluster_name,
+    go_options,
+    health_option,
+    nodes_option,
+)
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -39,7 +44,8 @@ def drift(session: Session, /, **values: Any) -> Result:
 @click.command("apply-config", cls=Command)
 @cluster_name
 @nodes_option
-@change_options
+@go_options
+@health_option
 @pass_session
 def apply_config(session: Session, /, **values: Any) -> Result:
     """Give nodes that run the configuration of the files, one node at a time, with health between.
