@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from proxmoxer import ResourceException
 from tests.support.cluster_network import NETWORK_FILES
 from tests.support.cluster_repo import SCHEMATIC, ClusterRepo, cluster_on_lab
 from tests.support.forking import fork_program
@@ -16,6 +18,7 @@ from tests.support.lab import proxmoxer_client
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
+_LOOK_EVERY_S = 0.05
 _OF_PROXMOX = ("proxmox_node", "vm_id", "vm_memory", "vm_cores")
 _WITHOUT_PROXMOX = dict.fromkeys(
     (
@@ -38,7 +41,7 @@ def node(repo: ClusterRepo, number: int, **changes: Any) -> dict[str, Any]:
 
 
 def make_machines(repo: ClusterRepo, count: int) -> list[str]:
-    """Put machines on the lab that nobody but their owner knows of; return the addresses that DHCP gave them."""
+    """Put machines on the lab that are in no file; return the addresses that DHCP gave them."""
     lab = proxmoxer_client(repo.running)
     host = lab.nodes("pve1")
     url = f"{repo.running.factory_url}/image/{SCHEMATIC}/v1.12.1/metal-amd64.iso"
@@ -63,7 +66,7 @@ def make_machines(repo: ClusterRepo, count: int) -> list[str]:
 
 def wait(host: Any, upid: str) -> None:
     while (status := host.tasks(upid).status.get())["status"] != "stopped":
-        pass
+        time.sleep(_LOOK_EVERY_S)
     assert status["exitstatus"] == "OK", status
 
 
@@ -72,13 +75,15 @@ def start(host: Any, vmid: int) -> str:
     while True:
         try:
             found = host.qemu(vmid).agent("network-get-interfaces").get()["result"]
-        except Exception:
+        except ResourceException:
+            # The agent answers once the machine is up.
+            time.sleep(_LOOK_EVERY_S)
             continue
         addresses = [one["ip-address"] for link in found for one in link.get("ip-addresses", ())]
         return next(one for one in addresses if one.startswith("127.") and one != "127.0.0.1")
 
 
-def test_machines_without_proxmox_become_a_cluster_and_a_second_run_changes_nothing(
+def test_machines_without_proxmox_become_a_cluster_and_stay_as_they_are(
     repo: ClusterRepo,
 ) -> None:
     addresses = make_machines(repo, 2)
