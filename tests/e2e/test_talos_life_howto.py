@@ -35,7 +35,9 @@ def _follow(page: str, expected: tuple[tuple[str, ...], ...], reader: Reader) ->
 
 
 @pytest.mark.parametrize(
-    ("page", "expected"), [("talos-change", CHANGE), ("talos-recover", RECOVER)], ids=["change", "recover"]
+    ("page", "expected"),
+    [("talos-change.md", CHANGE), ("talos-recover.md", RECOVER)],
+    ids=["change", "recover"],
 )
 def test_the_page_can_be_followed_on_a_cluster_that_runs(
     page: str, expected: tuple[tuple[str, ...], ...], tmp_path: Path
@@ -43,4 +45,4 @@ def test_the_page_can_be_followed_on_a_cluster_that_runs(
     with running_cluster(tmp_path, kubernetes_version="1.35.0") as repo:
         (tmp_path / "programs").mkdir()
         reader = Reader(folder=repo.root, programs=tmp_path / "programs", env=repo.env)
-        _follow(f"docs/howto/{page}.md", expected, reader)
+        _follow(f"docs/howto/{page}", expected, reader)

@@ -64,7 +64,7 @@ def check_snapshot(data: bytes, name: str) -> None:
     content, digest = data[:-_DIGEST], data[-_DIGEST:]
     if len(data) % _SECTOR != _DIGEST or hashlib.sha256(content).digest() != digest:
         raise SnapshotDamagedError(f"{name} does not end with the checksum of its content.")
-    if struct.unpack_from("<I", content, _MAGIC_AT)[0] != _MAGIC:
+    if not content or struct.unpack_from("<I", content, _MAGIC_AT)[0] != _MAGIC:
         raise SnapshotDamagedError(f"{name} holds no database of etcd.")
 
 

@@ -54,26 +54,23 @@ async def run_remove_node(session: Session, values: dict[str, Any]) -> Result:
         await _leave_etcd(session, removal, found)
         are_vms_changed = await _destroy_vms(session, values, opened)
         # Last: a node that still runs would register itself again.
-        for one in found:
-            if one.kubernetes is not None:
-                title = f"Removing {one.name} from Kubernetes"
-                with events.step(session.emit, f"kubernetes {one.name}", title) as running:
-                    await removal.leave_kubernetes(one.name, running.waiting)
+        await _leave_kubernetes(session, removal, found)
     return Result(
         document={
             "cluster": cluster.name,
-            "removed": [
-                {
-                    "name": one.name,
-                    "was_etcd_member": one.member is not None,
-                    "was_kubernetes_node": one.kubernetes is not None,
-                }
-                for one in found
-            ],
+            "removed": [_document(one) for one in found],
             "vms_changed": are_vms_changed,
         },
         show=lambda writer: _show_removed(writer, found, cluster.name),
     )
+
+
+def _document(one: RemovedNode) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "was_etcd_member": one.member is not None,
+        "was_kubernetes_node": one.kubernetes is not None,
+    }
 
 
 def _show_removed(writer: TextWriter, found: list[RemovedNode], cluster: str) -> None:
@@ -94,6 +91,14 @@ async def _leave_etcd(session: Session, removal: NodeRemoval, found: list[Remove
         title = f"Removing {member.name} from etcd"
         with events.step(session.emit, f"etcd {member.name}", title) as running:
             await removal.leave_etcd(member, running.waiting)
+
+
+async def _leave_kubernetes(session: Session, removal: NodeRemoval, found: list[RemovedNode]) -> None:
+    for one in found:
+        if one.kubernetes is not None:
+            title = f"Removing {one.name} from Kubernetes"
+            with events.step(session.emit, f"kubernetes {one.name}", title) as running:
+                await removal.leave_kubernetes(one.name, running.waiting)
 
 
 def _show_found(writer: TextWriter, found: list[RemovedNode]) -> None:
