@@ -29,6 +29,7 @@ class Point(enum.StrEnum):
     TASK = "task"
     AGENT = "agent"
     FACTORY = "factory"
+    TRUENAS = "truenas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from pvelab.faults.factory import WAYS, factory_rule
 from pvelab.faults.faults import FaultRule, Point, Strike
 from pvelab.faults.storages import empty_storage, fill_storage, part_storage, rejoin_storage
 from pvelab.faults.talos import TALOS_WAYS
+from pvelab.faults.truenas import TRUENAS_WAYS, truenas_rule
 from pvelab.server.problems import PveError
 
 if TYPE_CHECKING:
@@ -329,6 +330,21 @@ KINDS: Mapping[str, FaultKind] = {
             "vmid": Field(type=int, help="only that of this guest"),
             "seconds": Field(type=float, help="etcd-slow: how much longer it takes (default: 30)"),
         },
+    ),
+    "truenas": FaultKind(
+        help="Calls to the TrueNAS of the lab go wrong.",
+        fields={
+            "how": Field(
+                type=str,
+                help="down: it does not answer; lost-answer: the call is done, and the connection breaks",
+                required=True,
+                choices=TRUENAS_WAYS,
+            ),
+            "path": Field(type=str, help="only methods or paths that fit this pattern: pool.dataset.create"),
+            "nth": _STRIKES["nth"],
+            "times": _STRIKES["times"],
+        },
+        rule=truenas_rule,
     ),
     "lock": FaultKind(
         help="A guest keeps a lock, as after a backup that was killed.",

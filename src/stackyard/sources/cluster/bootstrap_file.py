@@ -8,6 +8,7 @@ from pydantic import Field
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.desired.values import Line, Many, Value
 from stackyard.sources.cluster.shape import keep_valid
+from stackyard.sources.cluster.storage_fields import StorageFields
 from stackyard.sources.site.document import format_path, read_document
 
 __all__ = [
@@ -56,8 +57,9 @@ class FluxFields(Value):
 
 
 class BootstrapFields(Value):
-    """What a cluster gets once its Kubernetes API answers."""
+    """What a cluster gets once its Kubernetes API answers, and the storage that it needs before."""
 
+    storage: StorageFields | None = None
     network: NetworkFields | None = None
     flux: FluxFields | None = None
     secrets: Many[Line] = ()
@@ -92,6 +94,7 @@ def _list_files(fields: BootstrapFields) -> list[tuple[tuple[str | int, ...], st
     """Return the files that are named, each with where it is named."""
     network, flux = fields.network or NetworkFields(), fields.flux or FluxFields()
     named: list[tuple[tuple[str | int, ...], str | None]] = [
+        (("storage", "authority"), None if fields.storage is None else fields.storage.authority),
         (("network", "manifests"), network.manifests),
         (("flux", "manifests"), flux.manifests),
         (("flux", "deploy_key"), flux.deploy_key),
