@@ -29,6 +29,7 @@ class Point(enum.StrEnum):
     TASK = "task"
     AGENT = "agent"
     FACTORY = "factory"
+    TALOS = "talos"
     TRUENAS = "truenas"
 
 

@@ -32,6 +32,7 @@ from pvelab.server.control import Controls
 from pvelab.server.dispatch import Dispatcher
 from pvelab.server.http import Api
 from pvelab.server.routing import Table, collect
+from pvelab.talos.strangers import run_strangers
 from pvelab.truenas.login import make_api_key
 from pvelab.world.clock import LabClock
 from pvelab.world.ha.cycle import Cycle
@@ -215,6 +216,7 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
             _ssh_side(world, dispatcher, chosen) as ssh_ports,
             _factory_side(world, chosen) as factory_url,
             _truenas_side(world, chosen, certificate) as truenas_url,
+            run_strangers(world),
         ):
             world.nest.api_port = server.port
             world.nest.ssh_ports.update(ssh_ports)
