@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RecipientError",
     "check_recipient",
+    "find_identities",
     "new_identity",
     "recipient_of",
     "unwrap",
@@ -207,6 +208,24 @@ def new_identity() -> tuple[str, str]:
     """Make a private key; return its public half and itself."""
     identity = pyrage.x25519.Identity.generate()
     return str(identity.to_public()), str(identity)
+
+
+def find_identities(keyring: Keyring, recipients: Iterable[str]) -> tuple[str, ...]:
+    """Return the user's private age keys of some recipients, as their file has them: each is a secret.
+
+    Raises:
+        KeyringError: A key was named that cannot be used.
+    """
+    found = dict[str, str]()
+    known = {one.name: one for one in _identities(keyring)}
+    for recipient in recipients:
+        one = known.get(recipient)
+        if one is None and recipient.startswith("age1") and "SOPS_AGE_KEY_CMD" in keyring.env:
+            made = _identities_of_command(keyring, recipient)
+            one = next((each for each in made if each.name == recipient), None)
+        if one is not None:
+            found[recipient] = str(one.identity)
+    return tuple(found.values())
 
 
 def recipient_of(keyring: Keyring) -> str | None:

@@ -116,10 +116,12 @@ SECRET_WORDS: Mapping[str, str] = {
     "proxmox_api_token_id": "The API token of Proxmox: USER@REALM!NAME.",
     "proxmox_api_token_secret": "The secret of that token.",
     "tfstate_username": "The user name at the state service; `terraform` when absent.",
-    "truenas_api_key": "The API key of TrueNAS: for the datasets of bootstrap.yaml, and for storage drivers.",
     "tfstate_password": "The password at the state service.",
     "state_encryption_passphrase": "Encrypts the state before it leaves this machine.",
     "state_encryption_passphrase_previous": "The passphrase before a rotation: it only decrypts.",
     "cloudflare_token": "The API token of Cloudflare, for DNS and certificates.",
     "cf_account_id": "The account at Cloudflare.",
+    "git_token": "The token with which Flux reads its repository over https, on any forge.",
+    "github_token": "The same for GitHub.",
+    "truenas_api_key": "The API key of TrueNAS: for datasets; the cluster has it as `kube-system/truenas-api`.",
 }

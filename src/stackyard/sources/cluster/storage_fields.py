@@ -1,7 +1,7 @@
 """The section `storage` of `bootstrap.yaml`: the datasets that a cluster needs on a TrueNAS."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -40,19 +40,36 @@ def _fingerprint(text: str) -> str:
     return digits
 
 
+DatasetName = Annotated[
+    Line, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.:-]*(/[A-Za-z0-9][A-Za-z0-9_.:-]*)+$", max_length=200)
+]
+Quota = Annotated[str, AfterValidator(_size)]
+Compression = Annotated[str, Field(pattern=r"^[A-Z0-9]+(-[A-Z0-9]+)*$", max_length=20)]
+RecordSize = Annotated[str, Field(pattern=r"^(512|[1-9][0-9]{0,2}K|[1-9][0-9]?M)$")]
+Address = Annotated[Line, Field(pattern=r"^https://[^/@?#\s]+/?$")]
+Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
+
+
 class DatasetFields(Value):
     """A dataset, and the properties that it is to have; what is not said is inherited."""
 
-    name: Annotated[
-        Line, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.:-]*(/[A-Za-z0-9][A-Za-z0-9_.:-]*)+$", max_length=200)
-    ]
-    quota: Annotated[str, AfterValidator(_size)] | None = None
-    compression: Annotated[str, Field(pattern=r"^[A-Z0-9]+(-[A-Z0-9]+)*$", max_length=20)] | None = None
-    sync: Annotated[str, Field(pattern=r"^(STANDARD|ALWAYS|DISABLED)$")] | None = None
-    recordsize: Annotated[str, Field(pattern=r"^(512|[1-9][0-9]{0,2}K|[1-9][0-9]?M)$")] | None = None
-    atime: Annotated[str, Field(pattern=r"^(ON|OFF)$")] | None = None
-    comment: Line | None = None
-    update: bool = False
+    name: Annotated[DatasetName, Field(description="Its full name: `tank/k8s`. Its parent has to be there.")]
+    quota: Annotated[
+        Quota | None, Field(description="The most that it holds, with all in it: `500G`, `2T`, or 0.")
+    ] = None
+    compression: Annotated[Compression | None, Field(description="`LZ4`, `ZSTD`, `OFF`, ...")] = None
+    sync: Annotated[
+        Literal["STANDARD", "ALWAYS", "DISABLED"] | None, Field(description="When writes are on disk.")
+    ] = None
+    recordsize: Annotated[RecordSize | None, Field(description="`128K`, `1M`, ...")] = None
+    atime: Annotated[
+        Literal["ON", "OFF"] | None, Field(description="Whether the time of a read is kept.")
+    ] = None
+    comment: Annotated[Line | None, Field(description="A text for people.")] = None
+    update: Annotated[
+        bool,
+        Field(description="Change properties of a dataset that is there; else a difference is an error."),
+    ] = False
 
 
 def _distinct(datasets: tuple[DatasetFields, ...]) -> tuple[DatasetFields, ...]:
@@ -66,7 +83,15 @@ def _distinct(datasets: tuple[DatasetFields, ...]) -> tuple[DatasetFields, ...]:
 class StorageFields(Value):
     """A TrueNAS, and the datasets that have to be there before the cluster."""
 
-    truenas: Annotated[Line, Field(pattern=r"^https://[^/@?#\s]+/?$")]
-    fingerprint: Annotated[str, AfterValidator(_fingerprint)] | None = None
-    authority: Line | None = None
-    datasets: Annotated[Many[DatasetFields], Field(min_length=1), AfterValidator(_distinct)]
+    truenas: Annotated[Address, Field(description="The address: `https://nas.lan`.")]
+    fingerprint: Annotated[
+        Fingerprint | None, Field(description="The SHA-256 of its certificate, where no authority signed it.")
+    ] = None
+    authority: Annotated[
+        Line | None, Field(description="A file with the authority that signed its certificate.")
+    ] = None
+    datasets: Annotated[
+        Many[DatasetFields],
+        Field(min_length=1, description="The datasets; a parent comes before its children."),
+        AfterValidator(_distinct),
+    ]

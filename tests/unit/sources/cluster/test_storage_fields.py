@@ -30,7 +30,6 @@ def test_a_parent_comes_before_its_children_whatever_the_order_in_the_file(tmp_p
     write(tmp_path)
     write_cluster(tmp_path, truenas_api_key="1-secret")
     fields = load_bootstrap(tmp_path)
-    assert fields is not None
     (planned,) = plan_storage_steps(load_cluster(tmp_path), fields.storage)
     assert isinstance(planned.step, DatasetStep)
     assert [one.name for one in planned.step.datasets] == ["tank/k8s", "tank/k8s/volumes"]
@@ -42,7 +41,6 @@ def test_datasets_without_a_key_are_an_error_that_says_where_it_goes(tmp_path: P
     write(tmp_path)
     write_cluster(tmp_path)
     fields = load_bootstrap(tmp_path)
-    assert fields is not None
     with pytest.raises(StorageKeyError, match="truenas_api_key") as caught:
         plan_storage_steps(load_cluster(tmp_path), fields.storage)
     assert "cluster.sops.yaml" in caught.value.remedy
