@@ -123,5 +123,5 @@ SECRET_WORDS: Mapping[str, str] = {
     "cf_account_id": "The account at Cloudflare.",
     "git_token": "The token with which Flux reads its repository over https, on any forge.",
     "github_token": "The same for GitHub.",
-    "truenas_api_key": "The API key of TrueNAS: for datasets; the cluster has it as `kube-system/truenas-api`.",
+    "truenas_api_key": "The API key of TrueNAS: for datasets, and as `kube-system/truenas-api`.",
 }
