@@ -32,6 +32,11 @@ _LATER = {
         name="kubeconfig",
         help="Get a kubeconfig of a cluster, with a new client certificate, from a control plane node.",
     ),
+    "name-nodes": LazyCommand(
+        module="stackyard.cli.commands.cluster.name_nodes",
+        name="name_nodes",
+        help="Write the nodes that `nodes_count` asks for into nodes.yaml.",
+    ),
     "schema": LazyCommand(
         module="stackyard.cli.commands.cluster.schema",
         name="schema",
