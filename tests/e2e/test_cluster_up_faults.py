@@ -128,8 +128,8 @@ def test_a_member_of_etcd_that_was_taken_out_of_the_file_keeps_its_vm(repo: Clus
     nodes = [repo.node(number, controller=True, proxmox_node="pve1") for number in range(3)]
     repo.describe(nodes=nodes)
     repo.run("cluster", "up", "--yes")
-    repo.describe(nodes=nodes[:2])
-    refused = repo.json("cluster", "up", "--yes", "--allow-destroy", "k8s-2", status=1)
+    repo.describe(nodes=nodes[:1])
+    refused = repo.json("cluster", "up", "--yes", "--allow-destroy", "k8s-1,k8s-2", status=1)
     assert refused["error"]["code"] == "E-ETCD-REMOVED-NODE"
     assert "k8s-2" in refused["error"]["detail"]
     vms = proxmoxer_client(repo.running).cluster.resources.get(type="vm")
