@@ -12,6 +12,7 @@ import pytest
 from tests.support.cluster_network import NETWORK_FILES
 from tests.support.cluster_repo import ClusterRepo, cluster_on_lab
 from tests.support.forking import Forked, fork_program
+from tests.support.lab import proxmoxer_client
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -121,3 +122,15 @@ def _start(repo: ClusterRepo) -> Forked:
             cwd=repo.root,
             env={**os.environ, **repo.env},
         )
+
+
+def test_a_member_of_etcd_that_was_taken_out_of_the_file_keeps_its_vm(repo: ClusterRepo) -> None:
+    nodes = [repo.node(number, controller=True, proxmox_node="pve1") for number in range(3)]
+    repo.describe(nodes=nodes)
+    repo.run("cluster", "up", "--yes")
+    repo.describe(nodes=nodes[:1])
+    refused = repo.json("cluster", "up", "--yes", "--allow-destroy", "k8s-1,k8s-2", status=1)
+    assert refused["error"]["code"] == "E-ETCD-REMOVED-NODE"
+    assert "k8s-2" in refused["error"]["detail"]
+    vms = proxmoxer_client(repo.running).cluster.resources.get(type="vm")
+    assert "k8s-2" in {vm["name"] for vm in vms}

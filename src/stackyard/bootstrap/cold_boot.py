@@ -84,9 +84,24 @@ def plan_talos_steps(
     Raises:
         InvalidInputError: A patch of the user cannot be applied.
     """
-    access, patience = settings.access, settings.patience
     configured = [_configure(cluster, node, bundle, keyring, settings) for node in cluster.nodes]
+    planned = [
+        PlannedStep(
+            step=step,
+            title=f"Configuring {step.node.name} ({step.node.address})",
+            patience_s=settings.patience.to_appear(step.node),
+        )
+        for step in configured
+    ]
     controllers = tuple(step.name for step in configured if step.node.is_controller)
+    return (*planned, *_plan_cluster(cluster, settings, controllers, tuple(step.name for step in configured)))
+
+
+def _plan_cluster(
+    cluster: Cluster, settings: BootSettings, controllers: tuple[str, ...], nodes: tuple[str, ...]
+) -> tuple[PlannedStep, ...]:
+    """Return the steps behind those of control plane nodes, and behind those of all nodes."""
+    access = settings.access
     is_shared = all(node.address != cluster.network.api_addr for node in cluster.nodes)
     etcd = EtcdStep(
         controllers=cluster.controllers,
@@ -99,23 +114,12 @@ def plan_talos_steps(
     # Nodes get ready with their network plugin, which comes later.
     health = HealthStep(cluster.nodes, access, needs_kubernetes=False)
     return (
-        *(
-            PlannedStep(
-                step=step,
-                title=f"Configuring {step.node.name} ({step.node.address})",
-                patience_s=patience.to_appear(step.node),
-            )
-            for step in configured
-        ),
         PlannedStep(step=etcd, after=controllers, title="Forming etcd"),
         PlannedStep(
             step=kubernetes, after=(etcd.name,), title="Waiting for the Kubernetes API", is_change=False
         ),
         PlannedStep(
-            step=health,
-            after=(*(step.name for step in configured), kubernetes.name),
-            title="Waiting for healthy nodes",
-            is_change=False,
+            step=health, after=(*nodes, kubernetes.name), title="Waiting for healthy nodes", is_change=False
         ),
     )
 

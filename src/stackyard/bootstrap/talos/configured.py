@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import StackyardError
 from stackyard.bootstrap.step import absent, present, unknown
 from stackyard.bootstrap.talos.identity import describe_disks, require_node
-from stackyard.bootstrap.talos.wait import wait_for
+from stackyard.bootstrap.talos.wait import BootTimeoutError, wait_for
 from stackyard.clients.talos import (
     TalosCertificateError,
     TalosClockError,
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfiguredStep", "ForeignNodeError", "NotInstalledError"]
 
+# Talos closes maintenance mode within five seconds.
+_LEAVES_S = 10.0
+_TRIES = 3
 _APPLY = "/machine.MachineService/ApplyConfiguration"
 
 
@@ -110,14 +113,39 @@ class ConfiguredStep:
             TalosRefusedError: The node refuses the configuration, with its words.
         """
         report(f"{self.node.name} to accept its configuration")
-        # One connection: what it said of itself holds for the machine that gets the secrets.
-        async with self.access.open_maintenance(self.node) as client:
+        for _ in range(_TRIES):
+            # One connection: what it said of itself holds for the machine that gets the secrets.
+            async with self.access.open_maintenance(self.node) as client:
+                try:
+                    await require_node(self.node, client, disk=self.disk)
+                    await self._send(client, report)
+                    return
+                except (TalosCertificateError, TalosUnreachableError):
+                    # The answer was lost, or an earlier run sent it: the node installs already.
+                    report(f"{self.node.name} no longer answers in maintenance mode")
+            if await self._has_left(report):
+                return
+
+    async def _has_left(self, report: Report) -> bool:
+        """Return whether it left the maintenance mode that the configuration was sent to.
+
+        One that stays, far longer than Talos takes to leave, did not get it.
+        """
+
+        async def look() -> str:
             try:
-                await require_node(self.node, client, disk=self.disk)
-                await self._send(client, report)
-            except (TalosCertificateError, TalosUnreachableError):
-                # The answer was lost, or an earlier run sent it: the node installs already.
-                report(f"{self.node.name} no longer answers in maintenance mode")
+                async with self.access.open_maintenance(self.node) as client:
+                    await client.list_disks()
+                    is_same = client.fingerprint in self._sent_to
+            except TalosError:
+                return ""
+            return f"{self.node.name} to leave maintenance mode" if is_same else ""
+
+        try:
+            await wait_for(look, what="the end of maintenance mode", timeout_s=_LEAVES_S, report=report)
+        except BootTimeoutError:
+            return False
+        return True
 
     async def _send(self, client: TalosClient, report: Report) -> None:
         request = pb.ApplyConfigurationRequest(

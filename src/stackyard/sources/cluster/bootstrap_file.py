@@ -18,6 +18,7 @@ from stackyard.sources.cluster.bootstrap_fields import (
 )
 from stackyard.sources.cluster.fields import list_secret_names
 from stackyard.sources.cluster.shape import MISSING, keep_valid
+from stackyard.sources.cluster.storage_fields import StorageFields
 from stackyard.sources.site.document import Document, format_path, read_document
 
 __all__ = [
@@ -58,8 +59,11 @@ _Path = tuple[str | int, ...]
 
 
 class BootstrapFields(Value):
-    """What a cluster gets once its Kubernetes API answers."""
+    """What a cluster gets once its Kubernetes API answers, and the storage that it needs before."""
 
+    storage: Annotated[
+        StorageFields | None, Field(description="Datasets on a TrueNAS, which come before the VMs.")
+    ] = None
     network: Annotated[
         NetworkFields | Literal["none"] | None,
         Field(description="The network plugin. `none` if the cluster gets one in another way; else Cilium."),
@@ -170,6 +174,7 @@ def _list_files(fields: BootstrapFields) -> list[tuple[_Path, str]]:
     network, flux = _network_of(fields), fields.flux or FluxFields()
     operator = flux.operator or OperatorFields()
     named: list[tuple[_Path, str | None]] = [
+        (("storage", "authority"), None if fields.storage is None else fields.storage.authority),
         (("network", "manifests"), network.manifests),
         (("flux", "manifests"), flux.manifests),
         (("flux", "operator", "manifests"), operator.manifests),

@@ -113,3 +113,18 @@ async def test_a_machine_that_boots_again_in_between_is_another_one_for_an_open_
             await wait_for_stage(machine, "maintenance")
             with pytest.raises(FingerprintError):
                 await client.list_disks()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_configuration_whose_way_or_answer_was_lost_arrives_once(when: str) -> None:
+    async with lab_client() as api:
+        await put_image(api)
+        machine = await boot_talos(api)
+        await wait_for_stage(machine, "maintenance")
+        api.running.add_fault("talos-call", method="ApplyConfiguration", when=when, vmid=100, times=1)
+        step, reports = step_for(machine, Cluster()), Reports()
+        await step.do(reports)
+        await step.prove(reports)
+        assert machine.stage == "running"
+        stayed = "node-100 to leave maintenance mode"
+        assert (stayed in reports.texts) == (when == "before")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from ipaddress import IPv4Address
 from typing import Any
@@ -18,7 +19,7 @@ from tests.support.talos import (
     wait_for_stage,
     wait_until,
 )
-from tests.support.talos_nodes import Reports, access_to, add_fault, node_of
+from tests.support.talos_nodes import Reports, access_to, add_fault, node_of, remove_fault
 
 from pvelab.talos.machine import TalosMachine
 from stackyard.bootstrap.boot_record import BootRecord
@@ -164,3 +165,31 @@ async def test_a_cluster_that_came_up_elsewhere_is_present_without_a_record() ->
         step = step_for(cluster, machines)
         await wait_until(machines[0], lambda: machines[0].etcd.is_healthy)
         assert (await step.look()).presence is Presence.PRESENT
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_an_answer_to_the_bootstrap_that_was_lost_is_asked_for_on_the_same_node(
+    when: str,
+) -> None:
+    async with lab_client() as api:
+        cluster, machines = await configured(api, 2)
+        api.running.add_fault("talos-call", method="Bootstrap", when=when, times=1)
+        step = step_for(cluster, machines)
+        await run(step)
+        assert {machine.etcd.uuid for machine in machines} == {machines[0].etcd.uuid}
+        assert len(api.world.store.items("talos_etcd")) == 1
+
+
+async def test_a_node_whose_clock_is_wrong_forms_etcd_once_it_is_right() -> None:
+    async with lab_client() as api:
+        cluster, machines = await configured(api, 1)
+        await add_fault(api, "clock-skew", 100)
+        step, reports = step_for(cluster, machines), Reports()
+        doing = asyncio.create_task(step.do(reports))
+        while not any("time" in text or "valid" in text for text in reports.texts):
+            await asyncio.sleep(0.01)
+        assert not machines[0].etcd.is_member
+        await remove_fault(api, "clock-skew", 100)
+        await doing
+        await step.prove(reports)
+        assert machines[0].etcd.is_member

@@ -63,6 +63,11 @@ _LATER = {
         name="machine_config",
         help="Print the machine configuration of NODE, with its secrets masked.",
     ),
+    "name-nodes": LazyCommand(
+        module="stackyard.cli.commands.cluster.name_nodes",
+        name="name_nodes",
+        help="Write the nodes that `nodes_count` asks for into nodes.yaml.",
+    ),
     "nodes": LazyCommand(
         module="stackyard.cli.commands.cluster.nodes",
         name="nodes",

@@ -13,6 +13,7 @@ from stackyard.bootstrap.cold_boot import BootSettings, NodePatience, plan_talos
 from stackyard.bootstrap.kubernetes.input import make_kubernetes_plan
 from stackyard.bootstrap.kubernetes.plan import plan_steps
 from stackyard.bootstrap.run import ColdBootError, Timeline, TimelineRow, run_steps
+from stackyard.bootstrap.storage import plan_storage_steps
 from stackyard.bootstrap.talos.access import TalosAccess
 from stackyard.bootstrap.talos.kubeconfig import KUBERNETES, kubernetes_of
 from stackyard.bootstrap.talos.members import ask_etcd, check_members
@@ -58,6 +59,7 @@ class _Boot:
     cluster: Cluster
     settings: BootSettings
     steps: tuple[PlannedStep, ...]
+    storage: tuple[PlannedStep, ...]
     kubernetes: KubernetesPlan
 
 
@@ -94,6 +96,7 @@ async def _prepare(session: Session, values: dict[str, Any], folder: Path, objec
         cluster=cluster,
         settings=settings,
         steps=plan_talos_steps(cluster, bundle, keyring, settings),
+        storage=plan_storage_steps(cluster, fields.storage),
         # Charts and the repository of Flux as well: what is missing is said before any VM exists.
         kubernetes=await make_kubernetes_plan(cluster, fields, keyring),
     )
@@ -112,7 +115,13 @@ def _open_bundle(folder: Path, keyring: Keyring) -> SecretsBundle:
 async def _run(boot: _Boot) -> Result:
     """Do everything, and show how far it came."""
     await _check_members(boot)
-    timeline, errors = await _make_vms(boot)
+    try:
+        # Before any VM: whatever is wrong with the storage shows before anything else is made.
+        prepared = await run_steps(boot.storage, emit=boot.session.emit)
+    except ColdBootError as err:
+        return timeline_result(boot.cluster.name, err.timeline, err)
+    made, errors = await _make_vms(boot)
+    timeline = prepared.join(made)
     try:
         timeline = timeline.join(await _run_steps(boot))
     except ColdBootError as err:
