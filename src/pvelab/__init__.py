@@ -18,6 +18,7 @@ It uses `stackyard.base`, `stackyard.talosapi`, and no other package of stackyar
 - `control` has the routes under /_lab/. They add `faults`, read the journal of calls, and fill, reset, save
   and restore the whole lab through `runtime/lifecycle`. `seeds` hold the content of a new lab.
 - `machines` runs programs in guests: records, sandboxes, or real VMs (`machines/qemu`).
+- `truenas` is a TrueNAS with one pool, for what makes datasets.
 - `talos` lets VMs that boot a Talos image answer the Talos API, and has an image factory.
 - `nested` is the lab inside a guest that is itself a Proxmox node. It also connects guests of all depths.
 """

@@ -38,7 +38,10 @@ APPLIED = {
         "4 destroyed",
         "3 destroyed",
     ),
-    "layers": ("stack:03-legacy/pihole       applied  2 created", "4 destroyed"),
+    "layers": (
+        "stack:03-legacy/pihole       applied  2 created",
+        "stack:02-platforms/storage   applied  1 created",
+    ),
     "cluster": ("Applied: 8 created", "0 created, 1 changed", "8 destroyed"),
     "ci": ("Applied: 3 created", "3 destroyed"),
 }

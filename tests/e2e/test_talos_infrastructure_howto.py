@@ -17,6 +17,7 @@ EXPECTED = (
     ("--overwrite", "wrote infrastructure/tofu/main.tf"),
     ("pool.tf.j2", "wrote infrastructure/tofu/pool.tf", 'pool_id = "home"'),
     ("cluster split", "cluster.yaml has no secrets", "nothing was written"),
+    ("nodes_count: 3", "Wrote home-1, home-2 to", "home is valid: 3 controllers, 0 workers"),
 )
 
 

@@ -29,6 +29,7 @@ LAYERS: tuple[Sequence[str], ...] = (
         "clients.talos",
         "clients.factory",
         "clients.kubernetes",
+        "clients.truenas",
     ),
     ("secrets", "desired", "fields", "bpg_schema"),
     (

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from pvelab.kubernetes import RunningKubernetes, serve_double, serve_programs
 from pvelab.kubernetes.programs import Programs
 from stackyard.clients.kubernetes import KubernetesClient, Patience, parse_kubeconfig
 
-__all__ = ["KINDS", "find_programs", "open_client", "run_kubernetes"]
+__all__ = ["KINDS", "always", "find_programs", "open_client", "run_kubernetes"]
 
 KINDS = ("double", "real")
 
@@ -77,3 +77,12 @@ def open_client(
     """Return a client of a user, to be opened."""
     access = parse_kubeconfig(kube.make_kubeconfig(user, groups))
     return KubernetesClient(access, Patience(answer_s=20.0, away_s=5.0))
+
+
+def always(client: KubernetesClient) -> Callable[[], Awaitable[KubernetesClient]]:
+    """Return what gives steps an open client."""
+
+    async def give() -> KubernetesClient:
+        return client
+
+    return give

@@ -22,7 +22,7 @@ from tests.support.lab import LabClient
 
 from pvelab.talos.images import AGENT, make_image
 from pvelab.talos.machine import TalosMachine
-from pvelab.talos.pki import issue, make_authority
+from pvelab.talos.pki import Period, issue, make_authority
 from pvelab.world.storage.contents import put_file
 from stackyard.base.serving.certificate import Certificate
 from stackyard.clients.kubernetes import KubernetesClient, Patience, parse_kubeconfig
@@ -183,7 +183,7 @@ class Cluster:
 
     def client(self, *roles: str, life_s: float = 3600) -> Certificate:
         """Return the certificate of a client."""
-        return issue(self.authority, organizations=roles or ("os:admin",), life_s=life_s)
+        return issue(self.authority, organizations=roles or ("os:admin",), period=Period(life_s=life_s))
 
     def config(self, kind: str = "controlplane", **machine: Any) -> bytes:
         """Return a configuration; more fields of `machine` in place of the usual ones."""

@@ -29,6 +29,8 @@ class Point(enum.StrEnum):
     TASK = "task"
     AGENT = "agent"
     FACTORY = "factory"
+    TALOS = "talos"
+    TRUENAS = "truenas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

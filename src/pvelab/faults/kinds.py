@@ -11,11 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pvelab.faults.changes import (
+    bring_node_up,
+    expire_tickets,
+    lock_guest,
+    lose_quorum,
+    regain_quorum,
+    take_node_down,
+    unlock_guest,
+)
 from pvelab.faults.cut_off import follow_network, leave_network
 from pvelab.faults.factory import WAYS, factory_rule
 from pvelab.faults.faults import FaultRule, Point, Strike
 from pvelab.faults.storages import empty_storage, fill_storage, part_storage, rejoin_storage
-from pvelab.faults.talos import TALOS_WAYS
+from pvelab.faults.talos import TALOS_WAYS, check_address, talos_call_rule
+from pvelab.faults.truenas import TRUENAS_WAYS, truenas_rule
 from pvelab.server.problems import PveError
 
 if TYPE_CHECKING:
@@ -186,54 +196,6 @@ def _rule(document: Document, point: Point, strike: Strike, *, method: str) -> F
     )
 
 
-# --- Changes
-
-
-def _take_node_down(world: World, document: Document) -> None:
-    _set_node(world, str(document["node"]), online=0, unreachable=document.get("reason", "No route to host"))
-
-
-def _bring_node_up(world: World, document: Document) -> None:
-    _set_node(world, str(document["node"]), online=1, unreachable=None)
-
-
-def _set_node(world: World, node: str, **fields: Any) -> None:
-    found = world.store.get("nodes", node)
-    if found is None:
-        raise PveError(f"there is no node '{node}'", status=400)
-    changed = {key: value for key, value in {**found, **fields}.items() if value is not None}
-    world.store.put("nodes", node, changed)
-
-
-def _lose_quorum(world: World, _document: Document) -> None:
-    with world.store.edit("cluster", "state") as state:
-        state["quorum"] = "lost"
-
-
-def _regain_quorum(world: World, _document: Document) -> None:
-    with world.store.edit("cluster", "state") as state:
-        state.pop("quorum", None)
-
-
-def _lock_guest(world: World, document: Document) -> None:
-    guest = world.guests.get(document["vmid"])
-    if guest is None:
-        raise PveError(f"there is no guest {document['vmid']}", status=400)
-    world.guests.update(guest, config={**guest["config"], "lock": document.get("lock", "backup")})
-
-
-def _unlock_guest(world: World, document: Document) -> None:
-    guest = world.guests.get(document["vmid"])
-    # Meanwhile it may be gone, or have another lock.
-    if guest is not None and guest["config"].get("lock") == document.get("lock", "backup"):
-        left = {key: value for key, value in guest["config"].items() if key != "lock"}
-        world.guests.update(guest, config=left)
-
-
-def _expire_tickets(world: World, _document: Document) -> None:
-    world.tickets.renew_key()
-
-
 _NODE = Field(type=str, help="only on this node")
 _STRIKES = {
     "node": _NODE,
@@ -321,20 +283,55 @@ KINDS: Mapping[str, FaultKind] = {
             "how": Field(
                 type=str,
                 help="never-boots; install-hangs; disk-lost: at its next reboot; etcd-slow: to start;"
-                " certificate-expired; unreachable: it answers nobody; partition: it answers clients, and no"
-                " other machine",
+                " certificate-expired; clock-skew; unreachable: it answers nobody; partition: it answers"
+                " clients, and no other machine; api-away: no Kubernetes API",
                 required=True,
                 choices=TALOS_WAYS,
             ),
             "vmid": Field(type=int, help="only that of this guest"),
-            "seconds": Field(type=float, help="etcd-slow: how much longer it takes (default: 30)"),
+            "seconds": Field(
+                type=float, help="etcd-slow: how much longer (30); clock-skew: by how much (7200)"
+            ),
         },
+    ),
+    "talos-call": FaultKind(
+        help="Calls of the Talos API have no answer: the connection breaks.",
+        fields={
+            "method": Field(type=str, help="which one: ApplyConfiguration, Bootstrap", required=True),
+            "when": _WHEN,
+            "vmid": Field(type=int, help="only calls to this guest"),
+            **{name: field for name, field in _STRIKES.items() if name != "node"},
+        },
+        rule=talos_call_rule,
+    ),
+    "address-taken": FaultKind(
+        help="Another machine answers at an address, as at one that a cluster shares.",
+        fields={
+            "address": Field(type=str, help="which one, of 127.0.0.0/8", required=True),
+            "port": Field(type=int, help="at which port (default: 6443)"),
+        },
+        apply=check_address,
+    ),
+    "truenas": FaultKind(
+        help="Calls to the TrueNAS of the lab go wrong.",
+        fields={
+            "how": Field(
+                type=str,
+                help="down: it does not answer; lost-answer: the call is done, and the connection breaks",
+                required=True,
+                choices=TRUENAS_WAYS,
+            ),
+            "path": Field(type=str, help="only methods or paths that fit this pattern: pool.dataset.create"),
+            "nth": _STRIKES["nth"],
+            "times": _STRIKES["times"],
+        },
+        rule=truenas_rule,
     ),
     "lock": FaultKind(
         help="A guest keeps a lock, as after a backup that was killed.",
         fields={"vmid": _VMID, "lock": Field(type=str, help="which one: backup (default), clone, migrate")},
-        apply=_lock_guest,
-        lift=_unlock_guest,
+        apply=lock_guest,
+        lift=unlock_guest,
     ),
     "storage-full": FaultKind(
         help="A storage has no space left.",
@@ -354,8 +351,8 @@ KINDS: Mapping[str, FaultKind] = {
             "node": Field(type=str, help="which one", required=True),
             "reason": Field(type=str, help="No route to host (default), Connection refused, ..."),
         },
-        apply=_take_node_down,
-        lift=_bring_node_up,
+        apply=take_node_down,
+        lift=bring_node_up,
     ),
     "network-cuts": FaultKind(
         help="A node is reached only while an interface that is up has its address.",
@@ -364,10 +361,10 @@ KINDS: Mapping[str, FaultKind] = {
         lift=leave_network,
     ),
     "quorum-lost": FaultKind(
-        help="The cluster has no quorum: nothing can be changed.", apply=_lose_quorum, lift=_regain_quorum
+        help="The cluster has no quorum: nothing can be changed.", apply=lose_quorum, lift=regain_quorum
     ),
     "tickets-expired": FaultKind(
         help="All tickets handed out so far are refused; who logs in again gets a good one.",
-        apply=_expire_tickets,
+        apply=expire_tickets,
     ),
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pvelab.runtime.options import certificate_of
 from pvelab.runtime.stored_login import read_or_create_login
 from pvelab.seeds.stock import TOKEN_NAME
+from pvelab.truenas.login import make_api_key
 from pvelab.world.access.directory import ROOT
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ def expected_ready(options: Options) -> dict[str, Any]:
         raise ValueError("what this lab will say is not known before it is started")
     login = read_or_create_login(options.identity)
     nodes = tuple(options.nodes or options.seed.nodes)
-    factory = {"factory_url": f"http://{options.bind}:{options.factory_port}"} if options.factory_port else {}
+    services = (
+        {"factory_url": f"http://{options.bind}:{options.factory_port}"} if options.factory_port else {}
+    )
+    if options.truenas_port:
+        token = f"{ROOT}!{TOKEN_NAME}={options.seed.token or login.token}"
+        services["truenas_url"] = f"https://{options.bind}:{options.truenas_port}"
+        services["truenas_api_key"] = make_api_key(token)
     return {
         "url": f"https://{options.bind}:{options.port}",
         "api_token": f"{ROOT}!{TOKEN_NAME}={options.seed.token or login.token}",
@@ -36,5 +43,5 @@ def expected_ready(options: Options) -> dict[str, Any]:
         "fingerprint": certificate_of(options).fingerprint,
         "ssh_ports": {node: options.ssh_port + number for number, node in enumerate(nodes)},
         "nodes": list(nodes),
-        **factory,
+        **services,
     }

@@ -42,6 +42,7 @@ class Options:
         guest_network: The network of vmbr0, in which guests get their addresses; 10.31.0.0/16 if None. Guests
             of one in 127.0.0.0/8 are reached at their own addresses.
         factory_port: The port of the double of the Talos image factory, 0 for any free one, None for none.
+        truenas_port: The port of the double of TrueNAS, 0 for any free one, None for none.
         kubernetes: The programs of a real Kubernetes API behind Talos machines; None for the lab's double.
         limits: What clients are granted.
     """
@@ -62,6 +63,7 @@ class Options:
     expose: tuple[int, ...] = ()
     guest_network: str | None = None
     factory_port: int | None = None
+    truenas_port: int | None = None
     kubernetes: Programs | None = None
     limits: serving.ServerLimits = field(
         # Uploads are images; the size of everything else is checked where it is read.

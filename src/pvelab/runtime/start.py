@@ -32,6 +32,8 @@ from pvelab.server.control import Controls
 from pvelab.server.dispatch import Dispatcher
 from pvelab.server.http import Api
 from pvelab.server.routing import Table, collect
+from pvelab.talos.strangers import run_strangers
+from pvelab.truenas.login import make_api_key
 from pvelab.world.clock import LabClock
 from pvelab.world.ha.cycle import Cycle
 from pvelab.world.sqlite import SqliteDisk
@@ -73,6 +75,7 @@ class Running:
         nodes: The names of the nodes.
         ssh_ports: The port of each node's SSH server; empty without an SSH side.
         factory_url: Where the double of the Talos image factory answers, None without one.
+        truenas_url: Where the double of TrueNAS answers, with the certificate of the lab; None without one.
         world: Everything inside, for tests in the same process.
         dispatcher: The door for calls that do not come over HTTP.
         lifecycle: What makes it new.
@@ -88,6 +91,7 @@ class Running:
     nodes: tuple[str, ...]
     ssh_ports: Mapping[str, int] = field(default_factory=dict)
     factory_url: str | None = None
+    truenas_url: str | None = None
     world: World
     dispatcher: Dispatcher
     lifecycle: Lifecycle
@@ -154,6 +158,9 @@ class Running:
         facts = {name: getattr(self, name) for name in names}
         if self.factory_url is not None:
             facts["factory_url"] = self.factory_url
+        if self.truenas_url is not None:
+            facts["truenas_url"] = self.truenas_url
+            facts["truenas_api_key"] = make_api_key(self.api_token)
         return {**facts, "ssh_ports": dict(self.ssh_ports), "nodes": list(self.nodes)}
 
 
@@ -208,6 +215,8 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
             ) as server,
             _ssh_side(world, dispatcher, chosen) as ssh_ports,
             _factory_side(world, chosen) as factory_url,
+            _truenas_side(world, chosen, certificate) as truenas_url,
+            run_strangers(world),
         ):
             world.nest.api_port = server.port
             world.nest.ssh_ports.update(ssh_ports)
@@ -221,7 +230,7 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
                     world.scheduler.attend(*_plans(world)),
                 ):
                     made = _make_running(dispatcher, lifecycle, server, ssh_ports)
-                    yield dataclasses.replace(made, factory_url=factory_url)
+                    yield dataclasses.replace(made, factory_url=factory_url, truenas_url=truenas_url)
             finally:
                 await world.tasks.close()
                 await attendant.close()
@@ -333,6 +342,21 @@ async def _factory_side(world: World, options: Options) -> AsyncIterator[str | N
     from pvelab.talos.factory import serve_factory  # lazy: only for labs with a factory
 
     async with serve_factory(world, options.bind, options.factory_port) as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def _truenas_side(
+    world: World, options: Options, certificate: serving.Certificate
+) -> AsyncIterator[str | None]:
+    """Run the double of TrueNAS if one is wanted, and give its URL."""
+    if options.truenas_port is None:
+        yield None
+        return
+    from pvelab.truenas.service import serve_truenas  # lazy: only for labs with a TrueNAS
+
+    key, where = make_api_key(seed.credentials(world).api_token), (options.bind, options.truenas_port)
+    async with serve_truenas(world, certificate, key, where=where) as url:
         yield url
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pvelab.talos.pki import authority_from, issue
+from pvelab.talos.pki import Period, authority_from, issue
 
 if TYPE_CHECKING:
     from pvelab.talos.configuration import MachineConfig
@@ -41,7 +41,13 @@ def make_kubeconfig(machine: TalosMachine) -> bytes:
     authority = authority_from(ca.get("crt", ""), ca.get("key", ""))
     user: dict[str, Any] = {}
     if authority is not None and authority.key_pem:
-        pair = issue(authority, name="admin", organizations=["system:masters"], life_s=_YEAR_S, elliptic=True)
+        pair = issue(
+            authority,
+            name="admin",
+            organizations=["system:masters"],
+            period=Period(life_s=_YEAR_S),
+            elliptic=True,
+        )
         user = {
             "client-certificate-data": base64.b64encode(pair.certificate_pem).decode(),
             "client-key-data": base64.b64encode(pair.key_pem).decode(),
@@ -72,7 +78,7 @@ def make_talosconfig(
     authority = None if config is None else config.authority
     if config is None or authority is None or not authority.key_pem:
         return None
-    pair = issue(authority, organizations=roles, life_s=life_s)
+    pair = issue(authority, organizations=roles, period=Period(life_s=life_s))
     name = str(config.cluster.get("clusterName") or "talos-default")
     key = pair.key_pem.replace(b" PRIVATE KEY", b" ED25519 PRIVATE KEY")
     context = {

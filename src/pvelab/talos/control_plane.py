@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from pvelab.faults.latency import Work
+from pvelab.faults.talos import list_taken_addresses
 from pvelab.kubernetes import RunningKubernetes, serve_double, serve_programs
 from pvelab.kubernetes.api import KubernetesApi
 from pvelab.kubernetes.client import ControllerClient
@@ -117,7 +118,7 @@ class ControlPlane:
     @property
     def is_answering(self) -> bool:
         """Whether the API answers."""
-        return self.endpoint is not None
+        return self.endpoint is not None and bool(self.list_answering())
 
     async def end(self) -> None:
         """End it; its objects stay."""
@@ -131,6 +132,10 @@ class ControlPlane:
             for one in self._guests.all()
             if one.etcd.uuid == self._uuid and one.etcd.is_healthy and not one.has_fault("unreachable")
         ]
+
+    def list_answering(self) -> list[TalosMachine]:
+        """Return those of the servers at whose addresses the API answers."""
+        return [one for one in self.list_servers() if not one.has_fault("api-away")]
 
     async def _run(self) -> None:
         try:
@@ -243,13 +248,16 @@ class ControlPlane:
     def _list_places(self) -> list[tuple[str, int]]:
         """Return where the API is to be reached, as far as this machine can listen there."""
         found = []
-        for machine in self.list_servers():
+        for machine in self.list_answering():
             addresses = [*list_addresses(machine.world, machine.guest)]
             if machine.config is not None:
                 addresses += settings.list_vips(machine.config)
                 found.append(settings.endpoint_of(machine.config))
             found += [(address, settings.API_PORT) for address in addresses]
-        return [(host, port) for host, port in dict.fromkeys(found) if is_here(host)]
+        taken = list_taken_addresses(self._guests.world.store)
+        return [
+            (host, port) for host, port in dict.fromkeys(found) if is_here(host) and (host, port) not in taken
+        ]
 
 
 def _describe(machine: TalosMachine) -> LabNode:

@@ -85,6 +85,8 @@ class Etcd:
             raise GRPCError(
                 Status.FAILED_PRECONDITION, "bootstrap can only be performed on a control plane node"
             )
+        if machine.has_fault("clock-skew"):
+            raise GRPCError(Status.FAILED_PRECONDITION, "time is not in sync yet")
         if self.is_member:
             raise GRPCError(Status.ALREADY_EXISTS, "etcd data directory is not empty")
         if recover and "snapshot" not in self._own:

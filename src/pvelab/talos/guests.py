@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from pvelab.faults.talos import TALOS_KINDS
 from pvelab.talos.boot import COLLECTION
 from pvelab.talos.control_plane import ControlPlane, ControlPlanes
 from pvelab.talos.disks import make_run
@@ -140,7 +141,7 @@ class TalosGuests:
 
     def _fault_changed(self, _key: str, old: Document | None, new: Document | None) -> None:
         if (
-            "talos" in [document["kind"] for document in (old, new) if document is not None]
+            TALOS_KINDS & {str(document["kind"]) for document in (old, new) if document is not None}
             and self._machines
         ):
             self.world.store.after_commit(self._tell_all)

@@ -12,10 +12,11 @@ import contextlib
 import ipaddress
 from typing import TYPE_CHECKING
 
+from pvelab.faults.talos import SKEW_S, find_talos_fault
 from pvelab.machines.machine import Endpoint
 from pvelab.server.problems import defect
 from pvelab.talos.hardware import list_addresses
-from pvelab.talos.pki import MAINTENANCE_NAME, SERVER_LIFE_S, issue, make_authority
+from pvelab.talos.pki import MAINTENANCE_NAME, SERVER_LIFE_S, Period, issue, make_authority
 from pvelab.talos.service import MaintenanceService, SecuredService
 from stackyard.base.grpc_server import ClosingServer
 from stackyard.base.serving.certificate import Certificate
@@ -162,19 +163,27 @@ class Listener:
         machine = self._machine
         more = [] if machine.config is None else machine.config.names
         hosts = [*list_addresses(machine.world, machine.guest), name, machine.hostname, *more]
-        life_s = _EXPIRED_S if machine.has_fault("certificate-expired") else SERVER_LIFE_S
-        pair = issue(authority, name=name, hosts=[*hosts, "127.0.0.1"], life_s=life_s)
+        pair = issue(authority, name=name, hosts=[*hosts, "127.0.0.1"], period=self._find_period())
         return Certificate(
             certificate_pem=pair.certificate_pem + authority.certificate_pem, key_pem=pair.key_pem
+        )
+
+    def _find_period(self) -> Period:
+        """Return when a certificate of the machine is good: by its own clock."""
+        machine = self._machine
+        ahead = find_talos_fault(machine.world.store, "clock-skew", machine.vmid)
+        return Period(
+            life_s=_EXPIRED_S if machine.has_fault("certificate-expired") else SERVER_LIFE_S,
+            ahead_s=0.0 if ahead is None else float(ahead.get("seconds", SKEW_S)),
         )
 
     async def _renew(self, context: ssl.SSLContext, authority: Certificate, name: str) -> None:
         """Show a new certificate from the half of the life of the last one on, and when a fault wants it."""
         machine = self._machine
         while True:
-            was_expired = machine.has_fault("certificate-expired")
+            shown = self._find_period()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SERVER_LIFE_S / 2):
-                    while machine.has_fault("certificate-expired") == was_expired:
+                    while self._find_period() == shown:
                         await machine.guests.wait_change()
             load_pair(context, self._issue(authority, name))

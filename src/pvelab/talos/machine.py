@@ -386,6 +386,6 @@ class TalosMachine(NoInside):
     async def endpoint(self, port: int) -> Any:
         """Return where a port of the machine is on this one."""
         control_plane = self.control_plane
-        if port == API_PORT and control_plane is not None and self in control_plane.list_servers():
+        if port == API_PORT and control_plane is not None and self in control_plane.list_answering():
             return control_plane.endpoint
         return self._listener.endpoint(port)

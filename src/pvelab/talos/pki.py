@@ -6,6 +6,7 @@ import base64
 import datetime
 import ipaddress
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cryptography import x509
@@ -19,12 +20,33 @@ from stackyard.base.serving.certificate import Certificate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MAINTENANCE_NAME", "SERVER_LIFE_S", "authority_from", "decode_pem", "issue", "make_authority"]
+__all__ = [
+    "MAINTENANCE_NAME",
+    "SERVER_LIFE_S",
+    "Period",
+    "authority_from",
+    "decode_pem",
+    "issue",
+    "make_authority",
+]
 
 MAINTENANCE_NAME = "maintenance-service.talos.dev"
 SERVER_LIFE_S = 24 * 3600
 _BACKDATED = datetime.timedelta(minutes=5)
 _YEARS = datetime.timedelta(hours=87600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """When a certificate is good.
+
+    Attributes:
+        life_s: For how long.
+        ahead_s: How far ahead the clock of the one who signs is.
+    """
+
+    life_s: float = SERVER_LIFE_S
+    ahead_s: float = 0.0
 
 
 def make_authority(organization: str) -> Certificate:
@@ -53,7 +75,7 @@ def issue(
     name: str = "",
     organizations: Iterable[str] = (),
     hosts: Iterable[str] | None = None,
-    life_s: float = SERVER_LIFE_S,
+    period: Period = Period(),  # noqa: B008 - frozen
     elliptic: bool = False,
 ) -> Certificate:
     """Return a certificate that an authority signs.
@@ -63,13 +85,13 @@ def issue(
         name: Its common name.
         organizations: The organizations of its subject: roles, for a client of Talos.
         hosts: The addresses and names of a server; None for the certificate of a client.
-        life_s: How long it is good.
+        period: When it is good.
         elliptic: Whether its key is ECDSA P-256, as Kubernetes has them, in place of Ed25519.
     """
     ca = x509.load_pem_x509_certificate(authority.certificate_pem)
     ca_key = serialization.load_pem_private_key(decode_pem(authority.key_pem), None)
     key = ec.generate_private_key(ec.SECP256R1()) if elliptic else ed25519.Ed25519PrivateKey.generate()
-    now = datetime.datetime.now(datetime.UTC)
+    now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=period.ahead_s)
     names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in organizations]
     names += [x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []
     purpose = ExtendedKeyUsageOID.CLIENT_AUTH if hosts is None else ExtendedKeyUsageOID.SERVER_AUTH
@@ -80,7 +102,7 @@ def issue(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + datetime.timedelta(seconds=life_s))
+        .not_valid_after(now + datetime.timedelta(seconds=period.life_s))
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .add_extension(identify_issuer(ca), critical=False)

@@ -15,6 +15,7 @@ from grpclib.const import Cardinality, Handler
 from grpclib.exceptions import StreamTerminatedError
 from multidict import MultiDict
 
+from pvelab.faults.faults import Point
 from pvelab.server.problems import defect
 from pvelab.talos import cosi, maintenance, secured
 from stackyard.talosapi.messages import pb
@@ -82,8 +83,15 @@ class TalosService:
             else:
                 request = await stream.recv_message()
             try:
+                if self._is_struck("before", method):
+                    _break(stream)
+                    return
+                is_lost = self._is_struck("after", method)
                 async for message in self.answers(method, request, _caller(stream)):
-                    await stream.send_message(message)
+                    if not is_lost:
+                        await stream.send_message(message)
+                if is_lost:
+                    _break(stream)
             except (GRPCError, StreamTerminatedError):
                 raise
             except Exception as err:
@@ -97,6 +105,15 @@ class TalosService:
         }
         kind = kinds[method.streams_in, method.streams_out]
         return Handler(handle, kind, method.request, method.response)
+
+    def _is_struck(self, when: str, method: Method) -> bool:
+        faults = self.machine.world.faults
+        return faults.strike(Point.TALOS, when, method.name, str(self.machine.vmid)) is not None
+
+
+def _break(stream: Any) -> None:
+    """Break the connection of a call: its caller gets no answer, and no status either."""
+    stream._stream.connection.close()
 
 
 class MaintenanceService(TalosService):

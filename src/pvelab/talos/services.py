@@ -71,6 +71,8 @@ def list_unmet_conditions(machine: TalosMachine) -> list[tuple[str, str]]:
     found = []
     kubernetes = machine.control_plane
     is_answering = kubernetes is not None and kubernetes.is_answering
+    if machine.has_fault("clock-skew"):
+        found.append(("time", "time is not synced"))
     if machine.is_control_plane and not machine.etcd.is_healthy:
         found.append(("services", "etcd not healthy"))
     if machine.is_control_plane and not is_answering:

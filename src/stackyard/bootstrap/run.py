@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import events, schedule
 from stackyard.base.backoff import Backoff
 from stackyard.base.dag import Graph
+from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import StackyardError
 from stackyard.bootstrap.step import Presence
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ColdBootError", "PlannedStep", "StepUnknownError", "Timeline", "TimelineRow", "run_steps"]
 
-_AT_ONCE = 32
 _PAUSES = Backoff(0.1, 2.0)
 
 
@@ -31,10 +31,23 @@ class ColdBootError(StackyardError):
     summary = "The cluster is not up"
     default_remedy = "Correct what the steps name, and run the command again: it continues from there."
 
-    def __init__(self, detail: str, errors: tuple[StackyardError, ...], timeline: Timeline) -> None:
-        super().__init__(detail)
-        self.errors = errors
+    def __init__(self, errors: Mapping[str, StackyardError], timeline: Timeline) -> None:
+        super().__init__("\n".join(f"{name}: {error.detail}" for name, error in errors.items()))
+        self.by_step = dict(errors)
+        self.errors = tuple(errors.values())
         self.timeline = timeline
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Each step's error, with its code and its remedy."""
+        return tuple(
+            Diagnostic(
+                kind=Kind(code=error.code, summary=error.summary, remedy=error.remedy),
+                detail=error.detail,
+                where=error.where,
+            )
+            for error in self.errors
+        )
 
 
 class StepUnknownError(StackyardError):
@@ -54,12 +67,14 @@ class PlannedStep:
         after: The names of the steps that come before it.
         title: What it does, for a person.
         patience_s: How long its result may stay unseen, before that is an error.
+        is_change: Whether it changes something; False for one that only waits.
     """
 
     step: Step
     after: tuple[str, ...] = ()
     title: str = ""
     patience_s: float = 600.0
+    is_change: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +88,7 @@ class TimelineRow:
         elapsed_s: How long it took.
         detail: Why it failed, or which steps it was skipped for.
         is_critical: Whether the run would have been shorter without it.
+        is_change: Whether it changed something, if it had something to do.
     """
 
     name: str
@@ -81,24 +97,31 @@ class TimelineRow:
     elapsed_s: float = 0.0
     detail: str = ""
     is_critical: bool = False
+    is_change: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """All steps of a run, in the order in which they began; those that did not begin come last."""
+    """All steps of a run, in the order in which they began; those that did not begin come last.
+
+    Attributes:
+        rows: The steps.
+        is_changed: Whether something was changed that no row says.
+    """
 
     rows: tuple[TimelineRow, ...]
+    is_changed: bool = False
 
     @property
     def has_changes(self) -> bool:
-        """Whether a step had something to do."""
-        return any(row.outcome == "done" for row in self.rows)
+        """Whether a step changed something; one that waited for what others do did not."""
+        return self.is_changed or any(row.outcome == "done" and row.is_change for row in self.rows)
 
     def join(self, later: Timeline) -> Timeline:
         """Return this and a run that began when this one ended, as one."""
         end = max((row.began_s + row.elapsed_s for row in self.rows), default=0.0)
         moved = (replace(row, began_s=row.began_s + end) for row in later.rows)
-        return Timeline(rows=(*self.rows, *moved))
+        return Timeline(rows=(*self.rows, *moved), is_changed=self.is_changed or later.is_changed)
 
 
 async def run_steps(steps: Iterable[PlannedStep], *, emit: events.Emit = events.ignore) -> Timeline:
@@ -110,18 +133,20 @@ async def run_steps(steps: Iterable[PlannedStep], *, emit: events.Emit = events.
     planned = {one.step.name: one for one in steps}
     graph = Graph.from_dependencies({name: one.after for name, one in planned.items()})
     rows, work = _recording(planned, emit)
-    results = await schedule.walk(graph, work, parallel=_AT_ONCE)
-    errors = []
+    # Most of them only wait, and one that waits must not keep another from running: what they do at the same
+    # time is bounded where calls are made.
+    results = await schedule.walk(graph, work, parallel=max(1, len(planned)))
+    errors = dict[str, StackyardError]()
     for name, settled in results.settled.items():
         if isinstance(settled, schedule.Failed):
             if not isinstance(settled.error, StackyardError):
                 raise settled.error
-            errors.append(settled.error)
+            errors[name] = settled.error
         elif isinstance(settled, schedule.Skipped):
             rows[name] = TimelineRow(name=name, outcome="skipped", detail=", ".join(settled.because))
     timeline = _mark_critical(Timeline(rows=tuple(_in_order(rows))), planned)
     if errors:
-        raise ColdBootError("\n".join(error.detail for error in errors), tuple(errors), timeline)
+        raise ColdBootError(errors, timeline)
     return timeline
 
 
@@ -146,6 +171,7 @@ def _recording(
                 began_s=start - began,
                 elapsed_s=time.monotonic() - start,
                 detail=detail,
+                is_change=planned[name].is_change,
             )
 
     return rows, work

@@ -16,6 +16,8 @@
     guests/<state>                      what was made for the first boots of guests, sealed
     operator/<state>                    the nodes of a manifest on a host as they are now
     operator-locks/<state>              the lease of the run that works on them
+    cluster-etcd/<state>                which node of a cluster formed its etcd
+    cluster-locks/<state>               the lease of the run that works on a cluster
     inventory/<state>                   the inventory that was published last
     plans/<state>/<id>                  a saved plan, encrypted
     state-changes/<state>/<id>          a proposed change of a state with its approval, sealed
@@ -46,6 +48,8 @@ __all__ = [
     "audit_segment",
     "bodies",
     "body",
+    "cluster_etcd",
+    "cluster_lock",
     "guests",
     "head",
     "inner",
@@ -155,6 +159,16 @@ def operator(name: str) -> str:
 def operator_lock(name: str) -> str:
     """Return the lease of the run that works on the nodes of a manifest on a host."""
     return f"operator-locks/{object_part(name)}"
+
+
+def cluster_etcd(name: str) -> str:
+    """Return the object that says which node of a cluster formed its etcd."""
+    return f"cluster-etcd/{object_part(name)}"
+
+
+def cluster_lock(name: str) -> str:
+    """Return the lease of the run that works on a cluster."""
+    return f"cluster-locks/{object_part(name)}"
 
 
 def inventory(name: str) -> str:

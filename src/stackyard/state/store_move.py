@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["MovedStore", "StoreInUseError", "StoreTakenError", "abort_move", "move_store"]
 
 # What only a run that is at work needs, what is about one store alone, and what proves that it takes writes.
-_LEFT = (layout.RUNS, "run-control/", "operator-locks/", layout.HEALTH, "system/checks/", "checks/", IDENTITY)
+_LOCKS = ("operator-locks/", "cluster-locks/")
+_LEFT = (layout.RUNS, "run-control/", *_LOCKS, layout.HEALTH, "system/checks/", "checks/", IDENTITY)
 _LOOK_EVERY_S = 0.5
 # Objects are read over the network side by side.
 _AT_ONCE = 16

@@ -5,6 +5,7 @@ objects                                                            need
 =================================================================  ========================================
 ``heads data targets journal operator operator-locks guests``      `store` on the state in the second part
 ``inventory plans inner state-changes kept-states``                of the key
+``cluster-etcd cluster-locks``                                     the same
 ``records``                                                        `store` on the state behind the verb
 ``runs run-events run-control``                                    `store` on any prefix; to write, see
                                                                    `stackyard.state.http.run_owners`
@@ -36,7 +37,7 @@ __all__ = ["describe_need", "has_any", "has_every", "is_admin", "may_read", "may
 _OF_A_STATE = frozenset(
     (
         "heads data targets journal operator operator-locks guests inventory plans inner "
-        "state-changes kept-states"
+        "cluster-etcd cluster-locks state-changes kept-states"
     ).split()
 )
 _RECORDS = "records"

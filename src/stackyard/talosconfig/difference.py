@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.redaction import MASK, NOTHING_SECRET
-from stackyard.talosconfig.documents import key_of, name_document
+from stackyard.talosconfig.documents import MachineConfig, key_of, name_document
 from stackyard.talosconfig.yamlform import PlainText
 
 if TYPE_CHECKING:
     from stackyard.base.redaction import Redactor
-    from stackyard.talosconfig.documents import MachineConfig
 
-__all__ = ["ConfigChange", "difference"]
+__all__ = ["ConfigChange", "difference", "mask_config"]
 
 # The names of values that are secret wherever they are.
 _SECRET_NAMES = frozenset(
@@ -66,6 +65,21 @@ def difference(
                 )
             )
     return tuple(found)
+
+
+def mask_config(config: MachineConfig) -> MachineConfig:
+    """Return a configuration with secrets masked by the names of their keys: for people, not for Talos."""
+    return MachineConfig(documents=tuple(_mask(one, "") for one in config.documents))
+
+
+def _mask(value: Any, name: str) -> Any:
+    if value in _ABSENT:
+        return value
+    if _is_secret(name) or (isinstance(value, str) and _has_key(value)):
+        return MASK
+    if isinstance(value, Mapping):
+        return {key: _mask(one, str(key)) for key, one in value.items()}
+    return [_mask(one, name) for one in value] if isinstance(value, list) else value
 
 
 def _compare(old: Any, new: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.git_ssh import GitHost, serve_git
-from tests.support.kubernetes import open_client, run_kubernetes
+from tests.support.kubernetes import always, open_client, run_kubernetes
 from tests.support.repositories import git, new_repository
 
 from pvelab.kubernetes import RunningKubernetes
@@ -87,7 +87,10 @@ class Boot:
         )
         return GitSource(url=self.host.url(self.repository), access=access, interval="1h")
 
-    def steps(self, source: GitSource, *, revision: str = "") -> list[Step]:
+    async def open_client(self) -> KubernetesClient:
+        return self.client
+
+    def steps(self, source: GitSource) -> list[Step]:
         secrets = (make_sops_age(self.identity), make_cloudflare("cf-t0ken-value"))
         plan = KubernetesPlan(
             nodes=NODES,
@@ -96,11 +99,10 @@ class Boot:
             source=source,
             layers=make_layers("clusters/prod"),
             secrets=tuple(row.make_object() for row in secrets),
-            revision=revision,
             timeout_s=20.0,
         )
         assert "cf-t0ken-value" not in repr(plan)
-        planned = plan_steps(self.client, plan)
+        planned = plan_steps(self.open_client, plan)
         names = [row.step.name for row in planned]
         assert all(names.index(name) < place for place, row in enumerate(planned) for name in row.after)
         return [row.step for row in planned]
@@ -190,7 +192,7 @@ async def _versions(boot: Boot) -> list[str]:
 async def test_nodes_are_not_ready_before_there_is_a_network(kube: RunningKubernetes, tmp_path: Path) -> None:
     node = f"lonely-{tmp_path.name[-1]}"
     async with run_controllers(kube, (LabNode(name=node),), folder=tmp_path), open_client(kube) as client:
-        step = NodesReadyStep(client=client, nodes=(node,), timeout_s=0.7)
+        step = NodesReadyStep(open_client=always(client), nodes=(node,), timeout_s=0.7)
         with pytest.raises(WaitTimeoutError, match="cni plugin not initialized"):
             await step.prove(lambda _: None)
         assert (await step.look()).presence is Presence.ABSENT
@@ -248,8 +250,8 @@ async def test_a_correction_in_git_is_applied_and_what_it_removes_is_removed(tmp
                     "name: config", "name: other"
                 )
             )
-            commit = save(boot.repository)
-            reconciled = boot.steps(boot.source(), revision=commit)[-1]
+            save(boot.repository)
+            reconciled = boot.steps(boot.source())[-1]
             assert (await reconciled.look()).presence is Presence.ABSENT
             await reconciled.do(boot.reports.append)
             await reconciled.prove(boot.reports.append)
@@ -263,6 +265,6 @@ async def test_an_api_that_is_away_leaves_a_step_unknown_and_never_absent(tmp_pa
     client = KubernetesClient(client.access, replace(client._patience, away_s=0.1))
     async with client:
         secrets = (make_sops_age(new_identity()[1]).make_object(),)
-        found = await SecretsStep(client=client, secrets=secrets).look()
+        found = await SecretsStep(open_client=always(client), secrets=secrets).look()
     assert found.presence is Presence.UNKNOWN
     assert "did not answer" in found.reason

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import ssl
 
 import pytest
 from grpclib import GRPCError
+from grpclib.exceptions import StreamTerminatedError
 from tests.support.lab import LabClient, lab_client
 from tests.support.talos import (
     Cluster,
     apply,
     boot_talos,
+    free_network,
     open_kubernetes,
     put_image,
+    read_kubeconfig,
     secured,
     start_cluster,
     talos_client,
@@ -22,7 +26,14 @@ from tests.support.talos import (
     wait_until,
 )
 
-from stackyard.clients.kubernetes import ObjectMissingError, ObjectReference
+from stackyard.clients.kubernetes import (
+    KubernetesClient,
+    KubernetesUnreachableError,
+    ObjectMissingError,
+    ObjectReference,
+    Patience,
+    parse_kubeconfig,
+)
 from stackyard.talosapi.messages import pb
 
 
@@ -147,3 +158,92 @@ async def test_a_snapshot_brings_the_objects_back_into_a_new_etcd() -> None:
             await kubernetes.get(ObjectReference("v1", "ConfigMap", "kept", "default"))
             with pytest.raises(ObjectMissingError):
                 await kubernetes.get(ObjectReference("v1", "ConfigMap", "later", "default"))
+
+
+async def test_a_clock_that_is_ahead_forbids_bootstrap_and_makes_certificates_of_the_future() -> None:
+    async with lab_client() as api:
+        await put_image(api)
+        machine = await boot_talos(api)
+        await wait_for_stage(machine, "maintenance")
+        cluster = Cluster()
+        await apply(machine, cluster.config())
+        await wait_for_stage(machine, "running")
+        async with secured(machine, cluster) as client:
+            await add_fault(api, "clock-skew", 100, seconds=120)
+            with pytest.raises(GRPCError, match="time is not in sync yet"):
+                await client.call("Bootstrap")
+        assert ("time", "time is not synced") in machine.list_unmet_conditions()
+        await remove_fault(api, "clock-skew")
+        await add_fault(api, "clock-skew", 100)
+        with pytest.raises(ssl.SSLCertVerificationError, match="not yet valid"):
+            async with secured(machine, cluster) as client:
+                await client.call("Version")
+        await remove_fault(api, "clock-skew")
+        async with secured(machine, cluster) as client:
+            await client.call("Bootstrap")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_lost_call_is_done_or_not_and_has_no_answer(when: str) -> None:
+    async with lab_client() as api:
+        await put_image(api)
+        machine = await boot_talos(api)
+        await wait_for_stage(machine, "maintenance")
+        cluster = Cluster()
+        for name in ("ApplyConfiguration", "Bootstrap"):
+            api.running.add_fault("talos-call", method=name, when=when, vmid=100, times=1)
+        with pytest.raises(StreamTerminatedError):
+            await apply(machine, cluster.config())
+        if when == "before":
+            assert machine.stage == "maintenance"
+            await apply(machine, cluster.config())
+        await wait_for_stage(machine, "running")
+        with pytest.raises(StreamTerminatedError):
+            async with secured(machine, cluster) as client:
+                await client.call("Bootstrap")
+        assert machine.etcd.is_member == (when == "after")
+        async with secured(machine, cluster) as client:
+            if when == "after":
+                with pytest.raises(GRPCError, match="etcd data directory is not empty"):
+                    await client.call("Bootstrap")
+            else:
+                await client.call("Bootstrap")
+
+
+async def test_an_api_that_is_away_keeps_its_objects() -> None:
+    name = {"name": "kept", "namespace": "default"}
+    async with lab_client() as api:
+        cluster, (machine,) = await start_cluster(api)
+        async with await open_kubernetes(machine, cluster) as kubernetes:
+            await kubernetes.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
+            await add_fault(api, "api-away", 100)
+            with pytest.raises(KubernetesUnreachableError):
+                await kubernetes.get(ObjectReference("v1", "ConfigMap", "kept", "default"))
+            assert ("staticPods", "kube-system/kube-apiserver not ready") in machine.list_unmet_conditions()
+            await remove_fault(api, "api-away")
+            await wait_for_kubernetes([machine])
+            await kubernetes.get(ObjectReference("v1", "ConfigMap", "kept", "default"))
+
+
+async def test_a_taken_address_answers_in_the_place_of_the_cluster_until_it_is_free() -> None:
+    shared = f"{free_network()}.250.1"
+    async with lab_client() as api:
+        taken = api.running.add_fault("address-taken", address=shared)
+        network = {"interfaces": [{"interface": "eth0", "vip": {"ip": shared}}]}
+        cluster, (machine,) = await start_cluster(api, Cluster(machine={"network": network}))
+        access = parse_kubeconfig(await read_kubeconfig(machine, cluster))
+        at_shared = dataclasses.replace(access, server=f"https://{shared}:6443")
+        with pytest.raises(KubernetesUnreachableError, match="certificate"):
+            async with KubernetesClient(at_shared, Patience(answer_s=5.0, away_s=0.0)) as kubernetes:
+                await kubernetes.get(ObjectReference("v1", "Namespace", "default"))
+        api.running.remove_fault(taken)
+        async with KubernetesClient(at_shared, Patience(answer_s=5.0, away_s=10.0)) as kubernetes:
+            await kubernetes.get(ObjectReference("v1", "Namespace", "default"))
+
+
+async def test_an_address_at_which_the_lab_cannot_answer_is_refused() -> None:
+    async with lab_client() as api:
+        body = {"kind": "address-taken", "address": "192.0.2.1"}
+        reply = await api.raw("POST", "/faults", base="/_lab", json=body)
+        assert reply.status == 400
+        assert b"127.0.0.0/8" in reply.body

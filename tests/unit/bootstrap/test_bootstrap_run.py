@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 import pytest
@@ -82,3 +83,49 @@ async def test_the_steps_that_the_end_waited_for_are_critical() -> None:
     steps = [plan(Recorded("a", log)), plan(Recorded("b", log), "a"), plan(Recorded("c", log), "a", "b")]
     timeline = await run_steps(steps)
     assert {row.name for row in timeline.rows if row.is_critical} == {"a", "b", "c"}
+
+
+async def test_many_steps_that_wait_do_not_keep_another_from_running() -> None:
+    log: list[str] = []
+    came = asyncio.Event()
+
+    @dataclass
+    class Waiting(Recorded):
+        async def look(self) -> Observation:
+            return present() if came.is_set() else unknown("the control plane to answer")
+
+    @dataclass
+    class Releasing(Recorded):
+        async def do(self, report: Report) -> None:
+            await super().do(report)
+            came.set()
+
+    workers = [plan(Waiting(f"worker {number}", log)) for number in range(100)]
+    timeline = await run_steps([*workers, plan(Releasing("control plane", log))])
+    assert {row.outcome for row in timeline.rows} == {"present", "done"}
+
+
+async def test_a_failed_boot_has_the_code_and_the_remedy_of_each_step() -> None:
+    class OddError(StackyardError):
+        code = "E-ODD"
+        summary = "It is odd"
+        default_remedy = "Make it even."
+
+    @dataclass
+    class Odd(Recorded):
+        async def do(self, report: Report) -> None:
+            del report
+            raise OddError(f"{self.name} is odd.")
+
+    with pytest.raises(ColdBootError, match=r"a: a is odd\.") as failed:
+        await run_steps([plan(Odd("a", [])), plan(Recorded("b", [], fails=True))])
+    found = {one.detail: (one.kind.code, one.kind.remedy) for one in failed.value.diagnostics}
+    assert found["a is odd."] == ("E-ODD", "Make it even.")
+    assert set(found) == {"a is odd.", "b cannot be made."}
+
+
+async def test_a_step_that_only_waited_has_changed_nothing() -> None:
+    waited = PlannedStep(step=Recorded("a", []), is_change=False)
+    timeline = await run_steps([waited])
+    assert timeline.rows[0].outcome == "done"
+    assert not timeline.has_changes

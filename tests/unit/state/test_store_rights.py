@@ -21,7 +21,7 @@ from stackyard.state.store_rights import may_read, may_watch, may_write
 ME = Actor(principal="tests")
 OF_A_STATE = (
     *("heads", "data", "targets", "journal", "operator", "operator-locks", "guests", "inventory", "plans"),
-    "inner",
+    *("cluster-etcd", "cluster-locks", "inner"),
 )
 RUN = "0123456789ab"
 RECORD = f"records/98205065599999999-{RUN},apply,"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import process
 from stackyard.base.errors import InvalidInputError
 from stackyard.base.visible import on_one_line
+from stackyard.bootstrap.kubernetes.git_source import FluxSettingsError, GitSource
 from stackyard.bootstrap.kubernetes.secrets import SecretValues
 from stackyard.clients.kubernetes import ObjectReference, parse_manifests, refer_to
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LAYERS",
-    "FluxSettingsError",
-    "GitAccess",
-    "GitSource",
+    "FluxMissingError",
     "KustomizationLayer",
     "export_flux",
     "list_flux_objects",
@@ -37,93 +35,17 @@ NAMESPACE = "flux-system"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _EXPORTED_S = 120.0
-# `git@host:path`, as git writes it and Flux does not read it.
-_SCP = re.compile(r"(?P<user>[\w.-]+@)(?P<host>[\w.-]+):(?!//)(?P<path>.+)")
-_INTERVAL = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
 
 
-class FluxSettingsError(InvalidInputError):
-    """The Git source or the Kustomizations of a cluster cannot work as they are given."""
+class FluxMissingError(InvalidInputError):
+    """Nothing says where the manifests of Flux come from, and there is no program that has them."""
 
-    code = "E-CLUSTER-FLUX"
-    summary = "The settings of Flux cannot work"
-    default_remedy = "Correct every setting listed; nothing was changed."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitAccess:
-    """What opens a Git repository, on any forge; what is secret is not in its repr.
-
-    Attributes:
-        private_key: The private half of a deploy key, for `ssh://` addresses.
-        public_key: The public half, where it is known.
-        known_hosts: The host keys of the forge, as OpenSSH writes them.
-        username: The name that goes with a token; forges take any.
-        token: A token, for `https://` addresses.
-        authority_pem: The authority of the forge's certificate, where it is not one of the system.
-    """
-
-    private_key: str = field(default="", repr=False)
-    public_key: str = ""
-    known_hosts: str = ""
-    username: str = "git"
-    token: str = field(default="", repr=False)
-    authority_pem: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitSource:
-    """The repository that Flux applies.
-
-    Attributes:
-        url: Its address: `ssh://`, `https://`, or `git@host:path`.
-        branch: The branch, unless a tag or commit is named.
-        tag: The tag to stay at.
-        commit: The commit to stay at.
-        access: What opens it; None for a public one.
-        interval: How often Flux looks.
-        name: The name of the objects in the cluster.
-    """
-
-    url: str
-    branch: str = "main"
-    tag: str = ""
-    commit: str = ""
-    access: GitAccess | None = None
-    interval: str = "1m0s"
-    name: str = "flux-system"
-
-    @property
-    def address(self) -> str:
-        """The address as Flux reads it."""
-        if match := _SCP.fullmatch(self.url):
-            return f"ssh://{match['user']}{match['host']}/{match['path'].lstrip('/')}"
-        return self.url
-
-    def check(self) -> None:
-        """Refuse what cannot work.
-
-        Raises:
-            FluxSettingsError: Something is missing or contradicts itself; all of it is listed.
-        """
-        access, wrong = self.access or GitAccess(), []
-        is_ssh = self.address.startswith("ssh://")
-        if not is_ssh and not self.address.startswith(("https://", "http://")):
-            wrong.append(f"the address {on_one_line(self.url)!r} is neither ssh:// nor https://")
-        if is_ssh and not access.private_key.strip():
-            wrong.append("an ssh:// address needs a deploy key")
-        if is_ssh and not access.known_hosts.strip():
-            wrong.append("an ssh:// address needs the host keys of the forge (known_hosts)")
-        if not is_ssh and access.private_key:
-            wrong.append("a deploy key opens ssh:// addresses only")
-        if self.address.startswith("http://") and access.token:
-            wrong.append("a token must not be sent over http://")
-        if not _INTERVAL.fullmatch(self.interval):
-            wrong.append(f"the interval {on_one_line(self.interval)!r} is not a duration such as 10m")
-        if self.tag and self.commit:
-            wrong.append("a tag and a commit are both named")
-        if wrong:
-            raise FluxSettingsError(f"The Git source of Flux cannot work: {'; '.join(wrong)}.")
+    code = "E-CLUSTER-FLUX-MISSING"
+    summary = "The manifests of Flux cannot be made"
+    default_remedy = (
+        "Put `flux` on PATH, or give `flux.manifests` or `flux.operator` in bootstrap.yaml; "
+        "nothing was changed."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,37 +70,47 @@ class KustomizationLayer:
 LAYERS = ("infrastructure-controllers", "infrastructure-configs", "apps")
 
 
-async def export_flux(flux: Path, *, components: Iterable[str] = ()) -> tuple[KubernetesObject, ...]:
+async def export_flux(
+    flux: Path | None, *, version: str = "", components: Iterable[str] = ()
+) -> tuple[KubernetesObject, ...]:
     """Return the manifests of Flux's controllers, as `flux install --export` writes them.
 
     Args:
-        flux: The program.
+        flux: The program; None if there is none.
+        version: The version of the controllers; that of the program when absent.
         components: The controllers; none takes the default ones.
 
     Raises:
+        FluxMissingError: There is no program.
         ProcessFailedError: It fails, with its words.
     """
+    if flux is None:
+        raise FluxMissingError("Flux needs the program `flux`, which is not installed.")
     chosen = ",".join(components)
-    argv = (str(flux), "install", "--export", *((f"--components={chosen}",) if chosen else ()))
+    options = [
+        *((f"--version={version}",) if version else ()),
+        *((f"--components={chosen}",) if chosen else ()),
+    ]
+    argv = (str(flux), "install", "--export", *options)
     command = process.Command(argv=argv, env=process.environment(), timeout_s=_EXPORTED_S)
     completed = await process.run(command)
     return parse_manifests(completed.stdout, "`flux install --export`")
 
 
 def make_flux_instance(
-    *, version: str = "2.x", registry: str = "ghcr.io/fluxcd", components: tuple[str, ...] = ()
+    *, version: str = "", registry: str = "ghcr.io/fluxcd", components: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the object from which the flux-operator installs Flux; its own manifests come from the user."""
-    chosen = components or ("source-controller", "kustomize-controller", "helm-controller")
-    return {
-        "apiVersion": "fluxcd.controlplane.io/v1",
-        "kind": "FluxInstance",
-        "metadata": {"name": "flux", "namespace": NAMESPACE},
-        "spec": {
-            "distribution": {"version": version, "registry": registry},
-            "components": list(chosen),
-        },
-    }
+    """Return the object from which the flux-operator installs Flux.
+
+    Args:
+        version: The version, or a range such as `2.7.x`; the newest of Flux 2 when absent.
+        registry: Where the images of the controllers are.
+        components: The controllers; the operator's default ones when absent.
+    """
+    spec: dict[str, Any] = {"distribution": {"version": version or "2.x", "registry": registry}}
+    if chosen := list(components):
+        spec["components"] = chosen
+    return _make("fluxcd.controlplane.io/v1", "FluxInstance", "flux", spec)
 
 
 def make_git_secret(source: GitSource) -> SecretValues | None:
@@ -193,7 +125,8 @@ def make_git_secret(source: GitSource) -> SecretValues | None:
         if access.public_key:
             values["identity.pub"] = access.public_key
     else:
-        values |= {"username": access.username, "password": access.token}
+        if access.token:
+            values |= {"username": access.username, "password": access.token}
         if access.authority_pem:
             values["ca.crt"] = access.authority_pem
     return SecretValues(namespace=NAMESPACE, name=source.name, values=values)
@@ -206,9 +139,7 @@ def make_git_repository(source: GitSource) -> dict[str, Any]:
         FluxSettingsError: The source cannot work.
     """
     source.check()
-    pinned = {"tag": source.tag, "commit": source.commit}
-    reference = {key: value for key, value in pinned.items() if value} or {"branch": source.branch}
-    spec: dict[str, Any] = {"url": source.address, "interval": source.interval, "ref": reference}
+    spec: dict[str, Any] = {"url": source.address, "interval": source.interval, "ref": source.reference}
     if source.access is not None:
         spec["secretRef"] = {"name": source.name}
     return _make(_SOURCE, "GitRepository", source.name, spec)

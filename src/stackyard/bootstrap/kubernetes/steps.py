@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stackyard.base.errors import StackyardError, UnreachableError
 from stackyard.bootstrap.step import Observation, Report, absent, present, unknown
@@ -24,22 +25,34 @@ from stackyard.clients.kubernetes import (
     refer_to,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-__all__ = ["ApplyStep", "NodesReadyStep", "NotProvenError", "ReconciledStep", "SecretsStep"]
+__all__ = [
+    "ApplyStep",
+    "NodesReadyStep",
+    "NotProvenError",
+    "OpenClient",
+    "SecretsStep",
+    "observe",
+]
 
 _WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
-_FLUX_GROUPS = ("source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io")
 _DEFAULT_WAIT_S = 600.0
-# Which request for a reconciliation it was: Flux compares the value, whatever it is.
-_REQUESTED = "reconcile.fluxcd.io/requestedAt"
+
+OpenClient = Callable[[], Awaitable[KubernetesClient]]
 
 
-async def _observe(look: Callable[[], Awaitable[str]]) -> Observation:
-    """Turn why something is not so into an observation; what cannot be seen is unknown."""
+async def observe(open_client: OpenClient, look: Callable[[KubernetesClient], Awaitable[str]]) -> Observation:
+    """Turn why something is not so into an observation; what cannot be seen is unknown.
+
+    Args:
+        open_client: Returns the client of the cluster.
+        look: Says why it is not so; empty if it is.
+    """
     try:
-        reason = await look()
+        client = await open_client()
+    except StackyardError as err:
+        return unknown(err.detail)
+    try:
+        reason = await look(client)
     except (UnreachableError, KubernetesForbiddenError, KubernetesLoginError) as err:
         return unknown(err.detail)
     except StackyardError as err:
@@ -66,6 +79,18 @@ async def _wait_for_all(
         raise failures[0]
 
 
+def _is_namespace(obj: KubernetesObject, name: str) -> bool:
+    return obj.get("kind") == "Namespace" and obj["metadata"]["name"] == name
+
+
+async def _create_namespaces(client: KubernetesClient, names: Iterable[str]) -> None:
+    """Create namespaces; one that is there may have fields of another step, which must not be taken away."""
+    for name in names:
+        namespace: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        if await client.find(refer_to(namespace)) is None:
+            await client.apply(namespace)
+
+
 class NotProvenError(StackyardError):
     """A step was done, and its result is not there."""
 
@@ -83,9 +108,10 @@ class ApplyStep:
 
     Attributes:
         name: What the step is called; it names the set as well.
-        client: The client of the cluster.
+        open_client: Returns the client of the cluster.
         objects: The objects.
-        namespace: Where the inventory of the set is.
+        namespace: Where the inventory of the set is; it is created if it does not exist.
+        default_namespace: Where objects go that name no namespace.
         waits_for_workloads: Whether a proof needs pods that run. Without a network there can be none.
         ready: Further objects that must be ready, such as those of an operator.
         force: Whether fields that other managers have set are taken over.
@@ -94,9 +120,10 @@ class ApplyStep:
     """
 
     name: str
-    client: KubernetesClient
+    open_client: OpenClient
     objects: tuple[KubernetesObject, ...]
     namespace: str
+    default_namespace: str = "default"
     waits_for_workloads: bool = True
     ready: tuple[ObjectReference, ...] = ()
     force: bool = False
@@ -107,38 +134,48 @@ class ApplyStep:
     def set(self) -> ApplySet:
         """The objects as a set."""
         options = ApplyOptions(force=self.force, kind_patience_s=self.kind_patience_s)
-        return ApplySet(name=self.name, namespace=self.namespace, objects=self.objects, options=options)
+        return ApplySet(
+            name=self.name,
+            namespace=self.namespace,
+            objects=self.objects,
+            options=options,
+            default_namespace=self.default_namespace,
+        )
 
     async def look(self) -> Observation:
         """Let the API server compare what is there with the objects; see `Step.look`."""
 
-        async def compare() -> str:
-            if reason := await look_at_set(self.client, self.set):
+        async def compare(client: KubernetesClient) -> str:
+            if reason := await look_at_set(client, self.set):
                 return reason
             for reference, expectation in self._expected():
-                if reason := expectation.judge(await self.client.find(reference)):
+                if reason := expectation.judge(await client.find(reference)):
                     return f"{reference} is not {expectation.awaited}: {reason}"
             return ""
 
-        return await _observe(compare)
+        return await observe(self.open_client, compare)
 
     async def do(self, report: Report) -> None:
         """Apply the objects; see `Step.do`."""
         report(f"{len(self.objects)} objects of {self.name} to be applied")
-        result = await apply_set(self.client, self.set)
+        client = await self.open_client()
+        if not any(_is_namespace(obj, self.namespace) for obj in self.objects):
+            await _create_namespaces(client, (self.namespace,))
+        result = await apply_set(client, self.set)
         for reference, why in result.kept.items():
             report(f"{reference} is kept: {why}")
 
     async def prove(self, report: Report) -> None:
         """Wait until the workloads have rolled out; see `Step.prove`."""
-        await _wait_for_all(self.client, self._expected(), self.timeout_s, report)
+        await _wait_for_all(await self.open_client(), self._expected(), self.timeout_s, report)
 
     def _expected(self) -> list[tuple[ObjectReference, Expectation]]:
         expected = [(reference, has_condition("Ready")) for reference in self.ready]
         if not self.waits_for_workloads:
             return expected
         workloads = [refer_to(obj) for obj in self.objects if obj.get("kind") in _WORKLOADS]
-        return expected + [(reference, is_rolled_out()) for reference in workloads]
+        placed = (replace(one, namespace=one.namespace or self.default_namespace) for one in workloads)
+        return expected + [(reference, is_rolled_out()) for reference in placed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +185,13 @@ class SecretsStep:
     A namespace that is not needed any more stays: others may have put something into it.
 
     Attributes:
-        client: The client of the cluster.
+        open_client: Returns the client of the cluster.
         secrets: The secrets.
         namespace: Where the inventory of the set is.
         name: What the step is called.
     """
 
-    client: KubernetesClient
+    open_client: OpenClient
     secrets: tuple[KubernetesObject, ...]
     namespace: str = "kube-system"
     name: str = "secrets"
@@ -164,22 +201,17 @@ class SecretsStep:
         """The secrets as a set."""
         return ApplySet(name=self.name, namespace=self.namespace, objects=self.secrets)
 
-    def _namespaces(self) -> list[dict[str, Any]]:
-        names = sorted({refer_to(secret).namespace or "default" for secret in self.secrets})
-        return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
-
     async def look(self) -> Observation:
         """Let the API server compare the secrets; see `Step.look`."""
-        return await _observe(lambda: look_at_set(self.client, self.set))
+        return await observe(self.open_client, lambda client: look_at_set(client, self.set))
 
     async def do(self, report: Report) -> None:
         """Create namespaces and secrets; see `Step.do`."""
         report(f"{len(self.secrets)} secrets to be applied")
-        for namespace in self._namespaces():
-            # One that is there may have fields of another step, which this one must not take away.
-            if await self.client.find(refer_to(namespace)) is None:
-                await self.client.apply(namespace)
-        await apply_set(self.client, self.set)
+        client = await self.open_client()
+        names = {refer_to(secret).namespace or "default" for secret in self.secrets}
+        await _create_namespaces(client, sorted(names))
+        await apply_set(client, self.set)
 
     async def prove(self, report: Report) -> None:
         """See that the API server has them; see `Step.prove`."""
@@ -194,13 +226,13 @@ class NodesReadyStep:
     """Waits until the nodes of a cluster are ready, which they are once they have a network.
 
     Attributes:
-        client: The client of the cluster.
+        open_client: Returns the client of the cluster.
         nodes: The names of the nodes.
         name: What the step is called.
         timeout_s: How long a proof may take.
     """
 
-    client: KubernetesClient
+    open_client: OpenClient
     nodes: tuple[str, ...]
     name: str = "nodes-ready"
     timeout_s: float = _DEFAULT_WAIT_S
@@ -211,14 +243,14 @@ class NodesReadyStep:
     async def look(self) -> Observation:
         """Look at each node; see `Step.look`."""
 
-        async def judge() -> str:
+        async def judge(client: KubernetesClient) -> str:
             ready = has_condition("Ready")
             for reference in self._references():
-                if reason := ready.judge(await self.client.find(reference)):
+                if reason := ready.judge(await client.find(reference)):
                     return f"{reference} is not ready: {reason}"
             return ""
 
-        return await _observe(judge)
+        return await observe(self.open_client, judge)
 
     async def do(self, report: Report) -> None:
         """Do nothing but say so: nodes join by themselves; see `Step.do`."""
@@ -228,74 +260,4 @@ class NodesReadyStep:
         """Wait for every node; see `Step.prove`."""
         ready = has_condition("Ready")
         expected = [(reference, ready) for reference in self._references()]
-        await _wait_for_all(self.client, expected, self.timeout_s, report)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconciledStep:
-    """Waits until Flux has fetched the source and applied every Kustomization.
-
-    Flux's controllers set the conditions; this step only reads them, and asks for a reconciliation.
-
-    Attributes:
-        client: The client of the cluster.
-        objects: The objects of Flux to wait for, the source first.
-        revision: A part of the revision that must be applied, such as a commit; empty takes any.
-        name: What the step is called.
-        timeout_s: How long a proof may take.
-    """
-
-    client: KubernetesClient
-    objects: tuple[ObjectReference, ...]
-    revision: str = ""
-    name: str = "reconciled"
-    timeout_s: float = 1800.0
-
-    async def look(self) -> Observation:
-        """Look at the conditions; see `Step.look`."""
-
-        async def judge() -> str:
-            return next(iter((await self._pending()).values()), "")
-
-        return await _observe(judge)
-
-    async def _pending(self) -> dict[ObjectReference, str]:
-        """Return the objects that are not ready, each with the reason."""
-        expectation = has_condition("Ready", revision=self.revision)
-        found: dict[ObjectReference, str] = {}
-        for reference in self.objects:
-            if reason := expectation.judge(await self.client.find(reference)):
-                found[reference] = f"{reference} is not ready: {reason}"
-        return found
-
-    async def do(self, report: Report) -> None:
-        """Ask Flux to reconcile what is not ready now, not at its next interval; see `Step.do`."""
-        for reference, reason in (await self._pending()).items():
-            report(reason)
-            found = await self.client.find(reference)
-            if found is None or reference.group not in _FLUX_GROUPS:
-                continue
-            await self.client.apply(_request(reference, found), _REQUESTS)
-
-    async def prove(self, report: Report) -> None:
-        """Wait for every object; see `Step.prove`."""
-        expectation = has_condition("Ready", revision=self.revision)
-        for reference in self.objects:
-            await self.client.wait_until(reference, expectation, timeout_s=self.timeout_s, on_waiting=report)
-
-
-# Another manager than for the objects themselves: whoever applies them does not remove the request.
-_REQUESTS = replace(ApplyOptions(), manager="stackyard-reconcile", force=True)
-
-
-def _request(reference: ObjectReference, found: dict[str, Any]) -> dict[str, Any]:
-    version = str(found["metadata"].get("resourceVersion", ""))
-    return {
-        "apiVersion": reference.api_version,
-        "kind": reference.kind,
-        "metadata": {
-            "name": reference.name,
-            "namespace": reference.namespace,
-            "annotations": {_REQUESTED: f"version-{version}"},
-        },
-    }
+        await _wait_for_all(await self.open_client(), expected, self.timeout_s, report)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,30 @@ from stackyard.clients.talos import TalosClient, TalosCredentials, TalosEndpoint
 from stackyard.talosconfig.bundle import issue_admin
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from stackyard.sources.cluster.model import ClusterNode
     from stackyard.talosconfig.bundle import SecretsBundle
 
 __all__ = ["TalosAccess"]
+
+# How many nodes of one kind are spoken to at the same time.
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """Room for conversations with nodes.
+
+    Control plane nodes have room of their own: workers wait for them, and may never take the last of it.
+    """
+
+    controllers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    workers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def of(self, node: ClusterNode) -> asyncio.Semaphore:
+        """Return the room for nodes of a kind."""
+        return self.controllers if node.is_controller else self.workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +48,7 @@ class TalosAccess:
 
     credentials: TalosCredentials = field(repr=False)
     timeout_s: float = 15.0
+    _slots: _Slots = field(default_factory=_Slots, repr=False, compare=False)
 
     @classmethod
     def of(cls, bundle: SecretsBundle) -> TalosAccess:
@@ -39,11 +62,23 @@ class TalosAccess:
             )
         )
 
-    def open(self, node: ClusterNode) -> TalosClient:
-        """Return a client of a node that has its configuration."""
+    @contextlib.asynccontextmanager
+    async def open(self, node: ClusterNode) -> AsyncIterator[TalosClient]:
+        """Give a client of a node that has its configuration."""
         endpoint = TalosEndpoint(host=str(node.address), credentials=self.credentials)
-        return TalosClient(endpoint, timeout_s=self.timeout_s)
+        async with self._slots.of(node), TalosClient(endpoint, timeout_s=self.timeout_s) as client:
+            yield client
 
-    def open_maintenance(self, node: ClusterNode) -> TalosClient:
-        """Return a client of a node in maintenance mode."""
-        return TalosClient(TalosEndpoint(host=str(node.address)), timeout_s=self.timeout_s)
+    @contextlib.asynccontextmanager
+    async def open_maintenance(
+        self, node: ClusterNode, *, fingerprint: str | None = None
+    ) -> AsyncIterator[TalosClient]:
+        """Give a client of a node in maintenance mode.
+
+        Args:
+            node: The node.
+            fingerprint: That of its certificate, where it is known; another one is refused.
+        """
+        endpoint = TalosEndpoint(host=str(node.address), fingerprint=fingerprint)
+        async with self._slots.of(node), TalosClient(endpoint, timeout_s=self.timeout_s) as client:
+            yield client

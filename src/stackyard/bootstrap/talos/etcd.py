@@ -1,107 +1,179 @@
-"""etcd is formed exactly once, by the first control plane node; the others join it by themselves."""
+"""etcd is formed exactly once, by one control plane node; the others join it by themselves."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from stackyard.base.errors import StackyardError
 from stackyard.bootstrap.step import absent, present, unknown
+from stackyard.bootstrap.talos.address import require_free
+from stackyard.bootstrap.talos.members import ask_etcd, check_members
 from stackyard.bootstrap.talos.wait import wait_for
 from stackyard.clients.talos import TalosError, TalosRefusedError
 
 if TYPE_CHECKING:
+    from ipaddress import IPv4Address
+
+    from stackyard.bootstrap.boot_record import BootRecord, EtcdMark
     from stackyard.bootstrap.step import Observation, Report
     from stackyard.bootstrap.talos.access import TalosAccess
+    from stackyard.bootstrap.talos.members import NodeEtcd
     from stackyard.sources.cluster.model import ClusterNode
 
-__all__ = ["EtcdStep"]
+__all__ = ["EtcdLostError", "EtcdStep"]
 
 _BOOTSTRAP = "/machine.MachineService/Bootstrap"
-_SERVICES = "/machine.MachineService/ServiceList"
-_MEMBERS = "/machine.MachineService/EtcdMemberList"
 _DONE_BEFORE = "ALREADY_EXISTS"
 _NOT_YET = "FAILED_PRECONDITION"
 
 
+class EtcdLostError(StackyardError):
+    """The cluster had an etcd, and no control plane node has it any more."""
+
+    code = "E-ETCD-LOST"
+    summary = "The etcd of the cluster is gone"
+    default_remedy = (
+        "If the nodes were rebuilt, `stackyard cluster restore FILE` brings etcd back from a snapshot; then "
+        "run the command again. --new-etcd NAME forms a new one, and everything that Kubernetes had is lost."
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdStep:
-    """Lets the first control plane node form etcd, and waits until all of them are members.
+    """Lets one control plane node form etcd, and waits until all of them are members.
 
     Two nodes that both form it are two clusters, and Talos does not prevent that. So every control plane node
-    is asked first; one that cannot be asked may have formed it, and then nothing is done.
+    is asked first; one that cannot be asked may have formed it, and then nothing is done. Which node is asked
+    to form it is written down before: if its answer is lost, no other one is asked.
 
     Attributes:
         controllers: The control plane nodes; the first one forms etcd.
         access: The API of the nodes.
+        record: What outlives the nodes.
+        shared_address: The address that etcd gives to one of them, which must be free until then.
+        may_form_again: Whether a new etcd is formed where there was one before.
         timeout_s: How long it may take until all are members.
     """
 
     controllers: tuple[ClusterNode, ...]
     access: TalosAccess = field(repr=False)
+    record: BootRecord
+    shared_address: IPv4Address | None = None
+    may_form_again: bool = False
     timeout_s: float = 600.0
     name: str = "etcd"
 
     async def look(self) -> Observation:
-        """Ask every control plane node for its members; see `Step.look`."""
-        answers = await asyncio.gather(*(self._list_members(node) for node in self.controllers))
-        formed = [members for members, _ in answers if members]
-        unseen = [reason for members, reason in answers if members is None]
-        if formed:
-            missing = self._list_missing(formed)
+        """Ask every control plane node for its etcd; see `Step.look`.
+
+        Raises:
+            EtcdLostError: There was one before.
+            EtcdSplitError: There are several.
+            RemovedMemberError: A member is none of the nodes.
+        """
+        found = await ask_etcd(self.controllers, self.access)
+        check_members(found)
+        if any(one.has_etcd for one in found):
+            missing = _list_missing(found)
             return absent(missing) if missing else present()
+        unseen = [one.reason for one in found if one.reason]
         if unseen:
             return unknown(unseen[0])
+        self._choose(await self.record.read())
         return absent("etcd is not formed yet")
 
-    async def _list_members(self, node: ClusterNode) -> tuple[frozenset[str] | None, str]:
-        """Return the names of the members that a node knows: none where it has no etcd; None if unseen."""
-        try:
-            async with self.access.open(node) as client:
-                services = await client.call(_SERVICES)
-                if not any(_runs_etcd(one) for message in services.messages for one in message.services):
-                    return frozenset(), ""
-                answer = await client.call(_MEMBERS)
-        except TalosError as err:
-            return None, err.detail
-        return frozenset(member.hostname for message in answer.messages for member in message.members), ""
+    def _choose(self, mark: EtcdMark | None) -> ClusterNode:
+        """Return the node that forms etcd: the one that was asked before, if one was.
 
-    def _list_missing(self, formed: list[frozenset[str]]) -> str:
-        members = frozenset[str]().union(*formed)
-        missing = [node.name for node in self.controllers if node.name not in members]
-        return f"{', '.join(missing)} to join etcd" if missing else ""
+        Raises:
+            EtcdLostError: etcd was formed, or may have been by a node that is gone.
+        """
+        first = self.controllers[0]
+        if mark is None or self.may_form_again:
+            return first
+        if mark.is_formed:
+            raise EtcdLostError(
+                f"{mark.node} formed etcd before, and none of {_names(self.controllers)} has it now."
+            )
+        meant = [node for node in self.controllers if node.name == mark.node]
+        if not meant:
+            raise EtcdLostError(
+                f"{mark.node} was asked to form etcd before, and nodes.yaml does not have it any more."
+            )
+        return meant[0]
 
     async def do(self, report: Report) -> None:
-        """Form etcd, unless some node has it; see `Step.do`."""
-        answers = await asyncio.gather(*(self._list_members(node) for node in self.controllers))
-        if any(members for members, _ in answers):
+        """Form etcd, unless some node has it; see `Step.do`.
+
+        Raises:
+            AddressTakenError: Something else has the address of the Kubernetes API.
+        """
+        if await self._is_somewhere(report):
             return
-        first = self.controllers[0]
-        report(f"{first.name} to form etcd")
+        mark = await self.record.read()
+        chosen = self._choose(mark)
+        if mark is None or mark.is_formed or mark.node != chosen.name:
+            if self.shared_address is not None:
+                await require_free(self.shared_address)
+            await self.record.note_forming(chosen.name)
+        await self._form(chosen, report)
+
+    async def _is_somewhere(self, report: Report) -> bool:
+        """Return whether a node has etcd, once all could be asked: one that cannot be seen may have it."""
+        is_found = False
+
+        async def ask() -> str:
+            nonlocal is_found
+            found = await ask_etcd(self.controllers, self.access)
+            is_found = any(one.has_etcd for one in found)
+            return "" if is_found else next((one.reason for one in found if one.reason), "")
+
+        await wait_for(ask, what="all control plane nodes to answer", timeout_s=self.timeout_s, report=report)
+        return is_found
+
+    async def _form(self, node: ClusterNode, report: Report) -> None:
+        report(f"{node.name} to form etcd")
 
         async def form() -> str:
             try:
-                async with self.access.open(first) as client:
+                async with self.access.open(node) as client:
                     await client.call(_BOOTSTRAP)
             except TalosRefusedError as err:
                 if err.status == _DONE_BEFORE:
+                    # By this very node: its answer was lost.
                     return ""
                 if err.status == _NOT_YET:
                     return err.detail
                 raise
+            except TalosError as err:
+                # Whether it was done is not known. The same node says so when it is asked again.
+                return err.detail
             return ""
 
-        await wait_for(form, what=f"{first.name} to form etcd", timeout_s=self.timeout_s, report=report)
+        await wait_for(form, what=f"{node.name} to form etcd", timeout_s=self.timeout_s, report=report)
 
     async def prove(self, report: Report) -> None:
         """Wait until all control plane nodes are members; see `Step.prove`."""
 
         async def is_whole() -> str:
-            return (await self.look()).reason
+            found = await ask_etcd(self.controllers, self.access)
+            check_members(found)
+            return _list_missing(found)
 
         await wait_for(is_whole, what="etcd to be whole", timeout_s=self.timeout_s, report=report)
+        await self.record.note_formed(self.controllers[0].name)
 
 
-def _runs_etcd(service: Any) -> bool:
-    """Return whether a service is etcd, and runs: before it is formed, it waits in another state."""
-    return bool(service.id == "etcd" and service.state == "Running")
+def _list_missing(found: tuple[NodeEtcd, ...]) -> str:
+    """Return who is to join yet: the etcd of the node itself counts, not a member of its name."""
+    reasons = [
+        one.reason or f"{one.node.name} to {'get a vote in' if one.has_etcd else 'join'} etcd"
+        for one in found
+        if not one.is_voter or one.number not in {row.number for row in one.members}
+    ]
+    return "; ".join(reasons)
+
+
+def _names(nodes: tuple[ClusterNode, ...]) -> str:
+    return ", ".join(node.name for node in nodes)

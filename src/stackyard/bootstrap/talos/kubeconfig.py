@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gzip
 import io
 import tarfile
@@ -15,12 +17,15 @@ from stackyard.clients.kubernetes import KubernetesClient, parse_kubeconfig
 from stackyard.clients.talos import TalosError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
     from stackyard.bootstrap.step import Observation, Report
     from stackyard.bootstrap.talos.access import TalosAccess
     from stackyard.sources.cluster.model import ClusterNode
 
-__all__ = ["KubernetesStep", "fetch_kubeconfig", "unpack_kubeconfig"]
+__all__ = ["KUBERNETES", "KubernetesStep", "fetch_kubeconfig", "kubernetes_of", "unpack_kubeconfig"]
 
+KUBERNETES = "kubernetes"
 _KUBECONFIG = "/machine.MachineService/Kubeconfig"
 
 
@@ -39,6 +44,29 @@ async def fetch_kubeconfig(controllers: tuple[ClusterNode, ...], access: TalosAc
             if number == len(controllers):
                 raise
     raise ValueError("a cluster without control plane nodes")
+
+
+@contextlib.asynccontextmanager
+async def kubernetes_of(
+    controllers: tuple[ClusterNode, ...], access: TalosAccess
+) -> AsyncIterator[Callable[[], Awaitable[KubernetesClient]]]:
+    """Give what returns the client of a cluster, opened when it is first asked for.
+
+    The kubeconfig is in memory alone.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        opened: list[KubernetesClient] = []
+        lock = asyncio.Lock()
+
+        async def open_client() -> KubernetesClient:
+            async with lock:
+                if not opened:
+                    kubeconfig = await fetch_kubeconfig(controllers, access)
+                    client = KubernetesClient(parse_kubeconfig(kubeconfig))
+                    opened.append(await stack.enter_async_context(client))
+            return opened[0]
+
+        yield open_client
 
 
 def unpack_kubeconfig(data: bytes) -> str:
@@ -66,7 +94,7 @@ class KubernetesStep:
     controllers: tuple[ClusterNode, ...]
     access: TalosAccess = field(repr=False)
     timeout_s: float = 600.0
-    name: str = "kubernetes"
+    name: str = KUBERNETES
 
     async def look(self) -> Observation:
         """Ask the API for its version; see `Step.look`."""

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["FILE_PROTOCOL", "OWN_SETTINGS", "GitError", "git_command", "read_git", "run_git", "stream_git"]
+__all__ = [
+    "FILE_PROTOCOL",
+    "OWN_SETTINGS",
+    "GitError",
+    "add_settings",
+    "git_command",
+    "read_git",
+    "run_git",
+    "stream_git",
+]
 
 _TIMEOUT_S = 300.0
 _LARGEST_OUTPUT_BYTES = 512 * 2**20
@@ -119,6 +128,11 @@ def git_command(
         # Whatever is left of it ends with the pipes, and servers start it often.
         ends_with_us=False,
     )
+
+
+def add_settings(env: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a git command with more settings; their values are in no argument."""
+    return {**env, **_settings(env, added)}
 
 
 def _settings(given: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:

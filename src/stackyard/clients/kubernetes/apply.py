@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from stackyard.clients.kubernetes.references import KubernetesObject
     from stackyard.clients.kubernetes.transport import Transport
 
-__all__ = ["FIELD_MANAGER", "Applied", "ApplyOptions", "Change", "apply_object", "differs", "is_applied_by"]
+__all__ = [
+    "FIELD_MANAGER",
+    "Applied",
+    "ApplyOptions",
+    "Change",
+    "apply_object",
+    "differs",
+    "is_applied_by",
+    "place_object",
+]
 
 FIELD_MANAGER = "stackyard"
 
@@ -102,6 +111,15 @@ async def differs(
     return "" if changed is None else f"{patch.reference} differs in {changed}"
 
 
+def place_object(obj: KubernetesObject, namespace: str, *, is_namespaced: bool) -> KubernetesObject:
+    """Return an object in the namespace that it names, else in a given one; one of the cluster in none."""
+    metadata = obj["metadata"]
+    if not is_namespaced:
+        kept = {key: value for key, value in metadata.items() if key != "namespace"}
+        return obj if kept.keys() == metadata.keys() else {**obj, "metadata": kept}
+    return obj if metadata.get("namespace") else {**obj, "metadata": {**metadata, "namespace": namespace}}
+
+
 def is_applied_by(obj: KubernetesObject, manager: str) -> bool:
     """Return whether a manager has applied an object, by what the server notes of it."""
     entries = obj.get("metadata", {}).get("managedFields") or ()
@@ -130,9 +148,8 @@ class _Patch:
         reference = refer_to(obj)
         patience_s = options.kind_patience_s
         kind = await discovery.find_kind(reference.api_version, reference.kind, patience_s=patience_s)
-        if kind.is_namespaced and not reference.namespace:
-            obj = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
-            reference = refer_to(obj)
+        obj = place_object(obj, "default", is_namespaced=kind.is_namespaced)
+        reference = refer_to(obj)
         return cls(
             transport=transport,
             reference=reference,

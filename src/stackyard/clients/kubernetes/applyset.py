@@ -13,19 +13,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from stackyard.base.documents.jsontext import JsonError, parse_json
-from stackyard.clients.kubernetes.apply import Applied, ApplyOptions, is_applied_by
-from stackyard.clients.kubernetes.failures import KubernetesError, KubernetesForbiddenError
+from stackyard.clients.kubernetes.apply import Applied, ApplyOptions, is_applied_by, place_object
+from stackyard.clients.kubernetes.failures import KindUnknownError, KubernetesError, KubernetesForbiddenError
 from stackyard.clients.kubernetes.references import KubernetesObject, ObjectReference, refer_to
 from stackyard.clients.kubernetes.waits import is_established
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stackyard.clients.kubernetes.client import KubernetesClient
 
@@ -64,12 +65,14 @@ class ApplySet:
         namespace: Where its inventory is; the namespace must exist or be one of the objects.
         objects: The objects.
         options: How to apply them.
+        default_namespace: Where objects go that name no namespace, and whose kind is in namespaces.
     """
 
     name: str
     namespace: str
     objects: tuple[KubernetesObject, ...]
     options: ApplyOptions = field(default_factory=ApplyOptions)
+    default_namespace: str = "default"
 
     @property
     def inventory(self) -> ObjectReference:
@@ -115,6 +118,7 @@ async def apply_set(client: KubernetesClient, wanted: ApplySet) -> ApplySetResul
         ApplySetError: The set is empty, has an object twice, or several objects were refused.
         KubernetesError: An object was refused.
     """
+    wanted = await _place(client, wanted)
     references = _check(wanted)
     stages = _order(wanted.objects)
     # The namespaces come first: the inventory is in one of them.
@@ -140,6 +144,7 @@ async def look_at_set(client: KubernetesClient, wanted: ApplySet) -> str:
     Raises:
         KubernetesError: The cluster does not say.
     """
+    wanted = await _place(client, wanted)
     references = _check(wanted)
     if await client.find(wanted.inventory) is None:
         return f"{wanted.inventory} does not exist"
@@ -156,6 +161,39 @@ async def look_at_set(client: KubernetesClient, wanted: ApplySet) -> str:
 
     found = await asyncio.gather(*(compare(obj) for obj in wanted.objects))
     return next(filter(None, found), "")
+
+
+async def _place(client: KubernetesClient, wanted: ApplySet) -> ApplySet:
+    """Give every object the namespace in which it will be: manifests do not say which kinds are in one.
+
+    Definitions of the set itself count, then the API server. A kind that neither knows yet is taken to be in
+    namespaces; if that is wrong, its objects lose the namespace once the kind is served.
+    """
+    scopes = dict(_list_scopes(wanted.objects))
+
+    async def place(obj: KubernetesObject) -> KubernetesObject:
+        reference = refer_to(obj)
+        is_namespaced = scopes.get((reference.group, reference.kind))
+        if is_namespaced is None:
+            try:
+                kind = await client.find_kind(reference.api_version, reference.kind)
+            except KindUnknownError:
+                is_namespaced = True
+            else:
+                is_namespaced = kind.is_namespaced
+        return place_object(obj, wanted.default_namespace, is_namespaced=is_namespaced)
+
+    return replace(wanted, objects=tuple([await place(obj) for obj in wanted.objects]))
+
+
+def _list_scopes(objects: Iterable[KubernetesObject]) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Yield the kinds that a set defines itself, and whether their objects are in namespaces."""
+    for obj in objects:
+        spec = obj.get("spec")
+        if obj.get("kind") == "CustomResourceDefinition" and isinstance(spec, Mapping):
+            names = spec.get("names")
+            kind = names.get("kind") if isinstance(names, Mapping) else None
+            yield (str(spec.get("group")), str(kind)), spec.get("scope") != "Cluster"
 
 
 def _check(wanted: ApplySet) -> list[ObjectReference]:

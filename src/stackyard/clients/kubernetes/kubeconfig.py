@@ -24,7 +24,7 @@ from stackyard.base.documents.yamltext import parse_yaml
 from stackyard.base.errors import Location
 from stackyard.clients.kubernetes.failures import KubeconfigError
 
-__all__ = ["ClusterAccess", "parse_kubeconfig", "read_kubeconfig"]
+__all__ = ["ClusterAccess", "parse_kubeconfig", "read_kubeconfig", "rename_context"]
 
 _DESCRIPTORS = Path("/proc/self/fd")
 # What other programs would have to be started for, and old ways that no cluster of today offers.
@@ -134,6 +134,18 @@ def parse_kubeconfig(text: str, context: str | None = None, *, folder: Path | No
     cluster = _find(document, "clusters", "cluster", str(chosen.get("cluster") or ""))
     user = _find(document, "users", "user", str(chosen.get("user") or ""))
     return _read_access(wanted, chosen, cluster, user, folder)
+
+
+def rename_context(text: str, name: str) -> str:
+    """Return a kubeconfig whose current context has another name.
+
+    Raises:
+        KubeconfigError: It is none, or has no current context.
+    """
+    current = parse_kubeconfig(text).name
+    document = parse_yaml(text, SMALL)
+    contexts = [{**row, "name": name} if row.get("name") == current else row for row in document["contexts"]]
+    return yaml.safe_dump({**document, "contexts": contexts, "current-context": name}, sort_keys=False)
 
 
 def _read_access(

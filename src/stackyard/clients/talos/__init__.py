@@ -12,6 +12,7 @@ from stackyard.clients.talos.connection import TalosCredentials, TalosEndpoint
 from stackyard.clients.talos.failures import (
     FingerprintError,
     TalosCertificateError,
+    TalosClockError,
     TalosError,
     TalosRefusedError,
     TalosUnreachableError,
@@ -21,6 +22,7 @@ __all__ = [
     "FingerprintError",
     "TalosCertificateError",
     "TalosClient",
+    "TalosClockError",
     "TalosCredentials",
     "TalosEndpoint",
     "TalosError",

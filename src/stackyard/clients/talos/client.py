@@ -16,6 +16,7 @@ from stackyard.base.documents.yamltext import parse_yaml
 from stackyard.clients.talos.connection import close_channel, open_channel
 from stackyard.clients.talos.failures import (
     TalosCertificateError,
+    TalosClockError,
     TalosError,
     TalosRefusedError,
     TalosUnreachableError,
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterator
     from types import TracebackType
 
-    from grpclib.client import Channel
-
-    from stackyard.clients.talos.connection import TalosEndpoint
+    from stackyard.clients.talos.connection import PinnedChannel, TalosEndpoint
 
 __all__ = ["TalosClient"]
 
 _TIMEOUT_S = 15.0
 _MACHINE, _STORAGE = "/machine.MachineService/", "/storage.StorageService/"
+# What OpenSSL says of a certificate whose time has not come, or has passed.
+_NOT_VALID_NOW = (9, 10)
 _STATE = "/cosi.resource.State/"
 
 
@@ -49,7 +50,7 @@ class TalosClient:
     def __init__(self, endpoint: TalosEndpoint, *, timeout_s: float = _TIMEOUT_S) -> None:
         self.endpoint = endpoint
         self._timeout_s = timeout_s
-        self._channel: Channel | None = None
+        self._channel: PinnedChannel | None = None
 
     async def __aenter__(self) -> Self:
         self._channel = open_channel(self.endpoint)
@@ -169,7 +170,12 @@ class TalosClient:
         answer = await self.call(f"{_STORAGE}Disks", node=node)
         return tuple(disk for message in answer.messages for disk in message.disks)
 
-    def _open_channel(self) -> Channel:
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of a node in maintenance mode; None before the first call, and of other nodes."""
+        return self._open_channel().pinned
+
+    def _open_channel(self) -> PinnedChannel:
         if self._channel is None:
             raise RuntimeError("the client is not open")
         return self._channel
@@ -190,8 +196,9 @@ class TalosClient:
             raise TalosUnreachableError(f"{shown} did not answer in {self._timeout_s:.0f} s.") from err
         except ssl.SSLError as err:
             reason = err.reason or str(err)
-            kind = TalosCertificateError if _is_about_trust(reason) else TalosUnreachableError
-            raise kind(f"{shown}: {reason}.") from err
+            if isinstance(err, ssl.SSLCertVerificationError):
+                reason = err.verify_message or reason
+            raise _kind_of(err)(f"{shown}: {reason}.") from err
         except StreamTerminatedError as err:
             # TLS 1.3: the client learns with the first call that the other side wants a certificate.
             raise TalosCertificateError(f"{shown} ended the connection: {err}.") from err
@@ -200,9 +207,14 @@ class TalosClient:
             raise TalosUnreachableError(f"{shown}: {problem}.") from err
 
 
-def _is_about_trust(reason: str) -> bool:
-    """Return whether an error of TLS is about a certificate: what does not speak TLS has others."""
-    return "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
+def _kind_of(err: ssl.SSLError) -> type[TalosError]:
+    """Return what an error of TLS is about: a clock, trust, or a service that does not speak TLS."""
+    reason = err.reason or str(err)
+    verify_code = getattr(err, "verify_code", None)
+    if verify_code in _NOT_VALID_NOW or "CERTIFICATE_EXPIRED" in reason:
+        return TalosClockError
+    is_about_trust = "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
+    return TalosCertificateError if is_about_trust else TalosUnreachableError
 
 
 def _metadata(node: str | None) -> dict[str, str]:

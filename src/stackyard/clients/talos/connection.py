@@ -24,7 +24,7 @@ from stackyard.talosapi.methods import PORT
 if TYPE_CHECKING:
     from grpclib.protocol import H2Protocol
 
-__all__ = ["TalosCredentials", "TalosEndpoint", "close_channel", "open_channel"]
+__all__ = ["PinnedChannel", "TalosCredentials", "TalosEndpoint", "close_channel", "open_channel"]
 
 # Talos labels its keys so, and neither OpenSSL nor `cryptography` know the label.
 _TALOS_LABEL, _PLAIN_LABEL = b"ED25519 PRIVATE KEY", b"PRIVATE KEY"
@@ -69,11 +69,16 @@ class TalosEndpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class _PinnedChannel(Channel):
-    """A channel that compares the public key of the server before anything is sent."""
+class PinnedChannel(Channel):
+    """A channel that compares the public key of the server before anything is sent.
+
+    Without a certificate of ours nobody proves who the server is. The first one that answers is the only one
+    that is spoken to then, also after the connection was lost.
+    """
 
     pinned: str | None = None
     shown: str = ""
+    is_maintenance: bool = False
 
     async def _create_connection(self) -> H2Protocol:
         protocol = await super()._create_connection()
@@ -82,8 +87,9 @@ class _PinnedChannel(Channel):
         if connection.selected_alpn_protocol() != _PROTOCOL:
             transport.abort()
             raise TalosUnreachableError(f"{self.shown}: another service answers there, not Talos.")
-        if self.pinned is not None:
+        if self.is_maintenance:
             found = _fingerprint_of(connection)
+            self.pinned = self.pinned or found
             if not hmac.compare_digest(found, self.pinned):
                 transport.abort()
                 raise FingerprintError(
@@ -92,15 +98,16 @@ class _PinnedChannel(Channel):
         return protocol
 
 
-def open_channel(endpoint: TalosEndpoint) -> Channel:
+def open_channel(endpoint: TalosEndpoint) -> PinnedChannel:
     """Return a channel to a node; it connects when it is first used."""
-    channel = _PinnedChannel(
+    channel = PinnedChannel(
         endpoint.host,
         endpoint.port,
         ssl=_make_context(endpoint.credentials),
         config=Configuration(http2_connection_window_size=_LARGEST_MESSAGE),
     )
-    channel.pinned = endpoint.fingerprint if endpoint.credentials is None else None
+    channel.is_maintenance = endpoint.credentials is None
+    channel.pinned = endpoint.fingerprint if channel.is_maintenance else None
     channel.shown = str(endpoint)
     return channel
 

@@ -7,6 +7,7 @@ from stackyard.base.errors import ExitStatus, StackyardError
 __all__ = [
     "FingerprintError",
     "TalosCertificateError",
+    "TalosClockError",
     "TalosError",
     "TalosRefusedError",
     "TalosUnreachableError",
@@ -41,6 +42,17 @@ class TalosCertificateError(TalosError):
     default_remedy = (
         "The node has a configuration already, maybe of another cluster. Use the talosconfig of that "
         "cluster, or reset the node."
+    )
+
+
+class TalosClockError(TalosCertificateError):
+    """A certificate is signed by the right authority, and not valid at this time: a clock is wrong."""
+
+    code = "E-TALOS-CLOCK"
+    summary = "A certificate is not valid now"
+    default_remedy = (
+        "Compare the clock of this machine with that of the node, and check that the node reaches its time "
+        "servers. A node renews its certificate by itself once its clock is right."
     )
 
 

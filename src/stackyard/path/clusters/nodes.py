@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.cluster.model import Cluster, ClusterNode
 
-__all__ = ["NodeDisk", "NodeReport", "NodeStage", "look_at_node", "verify_nodes"]
+__all__ = ["NodeDisk", "NodeReport", "NodeStage", "has_disk", "look_at_node", "read_disk", "verify_nodes"]
 
 _TIMEOUT_S = 10.0
 _LINKS = "/dev/disk/"
@@ -82,7 +82,7 @@ async def look_at_node(node: ClusterNode) -> NodeReport:
     endpoint = TalosEndpoint(host=str(node.address))
     try:
         async with TalosClient(endpoint, timeout_s=_TIMEOUT_S) as client:
-            disks = tuple(_read_disk(one) for one in await client.list_disks())
+            disks = tuple(read_disk(one) for one in await client.list_disks())
     except TalosCertificateError as err:
         return NodeReport(node=node, stage=NodeStage.CONFIGURED, reason=f"{err.detail} {err.remedy}")
     except TalosRefusedError as err:
@@ -95,15 +95,16 @@ async def look_at_node(node: ClusterNode) -> NodeReport:
         node=node,
         stage=NodeStage.MAINTENANCE,
         disks=disks,
-        has_install_disk=_has_disk(node.disk, disks),
+        has_install_disk=has_disk(node.disk, disks),
     )
 
 
-def _read_disk(disk: Any) -> NodeDisk:
+def read_disk(disk: Any) -> NodeDisk:
+    """Return a disk from what a node says of it."""
     return NodeDisk(path=disk.device_name, serial=disk.serial, size_bytes=disk.size)
 
 
-def _has_disk(wanted: str, disks: Iterable[NodeDisk]) -> bool:
+def has_disk(wanted: str, disks: Iterable[NodeDisk]) -> bool:
     """Return whether a disk is there: by its path, else by its serial number."""
     if wanted.startswith(_LINKS):
         # Nothing says that it is missing; `is_disk_checked` says that nobody looked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = [
     "RecipientError",
     "check_recipient",
+    "decrypt_whole",
+    "encrypt_whole",
+    "find_identities",
     "new_identity",
     "recipient_of",
     "unwrap",
@@ -73,6 +77,30 @@ def wrap(key: bytes, recipients: Iterable[str]) -> tuple[AgeKey, ...]:
         )
         for recipient in recipients
     )
+
+
+def encrypt_whole(data: bytes, recipients: Iterable[str]) -> bytes:
+    """Return data as a file of age, which the program `age` opens too.
+
+    Raises:
+        RecipientError: One of them cannot be used.
+    """
+    sealed: bytes = pyrage.encrypt(data, [_parse_recipient(recipient) for recipient in recipients])
+    return sealed
+
+
+def decrypt_whole(data: bytes, keyring: Keyring) -> bytes | None:
+    """Return what is in a file of age; None if no private key of the user opens it, or it is damaged.
+
+    Raises:
+        KeyringError: A key was named that cannot be used.
+    """
+    for identities in (_identities(keyring), _ssh_identities(keyring)):
+        if identities:
+            with contextlib.suppress(pyrage.DecryptError, ValueError):
+                opened: bytes = pyrage.decrypt(data, [one.identity for one in identities])
+                return opened
+    return None
 
 
 def unwrap(keys: Sequence[AgeKey], keyring: Keyring) -> bytes | None:
@@ -207,6 +235,24 @@ def new_identity() -> tuple[str, str]:
     """Make a private key; return its public half and itself."""
     identity = pyrage.x25519.Identity.generate()
     return str(identity.to_public()), str(identity)
+
+
+def find_identities(keyring: Keyring, recipients: Iterable[str]) -> tuple[str, ...]:
+    """Return the user's private age keys of some recipients, as their file has them: each is a secret.
+
+    Raises:
+        KeyringError: A key was named that cannot be used.
+    """
+    found = dict[str, str]()
+    known = {one.name: one for one in _identities(keyring)}
+    for recipient in recipients:
+        one = known.get(recipient)
+        if one is None and recipient.startswith("age1") and "SOPS_AGE_KEY_CMD" in keyring.env:
+            made = _identities_of_command(keyring, recipient)
+            one = next((each for each in made if each.name == recipient), None)
+        if one is not None:
+            found[recipient] = str(one.identity)
+    return tuple(found.values())
 
 
 def recipient_of(keyring: Keyring) -> str | None:

@@ -64,6 +64,16 @@ class SopsConfig:
     rules: tuple[Mapping[str, Any], ...]
     yaml_indent: int = _YAML_INDENT
 
+    def list_recipients(self) -> tuple[str, ...]:
+        """Return the age recipients of all rules, each once.
+
+        Raises:
+            RecipientError: One of them cannot be used.
+            SopsConfigError: A rule is not valid.
+        """
+        rules = (_creation_rule(rule, self.path, self.yaml_indent) for rule in self.rules)
+        return tuple(dict.fromkeys(name for rule in rules for group in rule.groups for name in group))
+
     def find_rule(self, file: Path) -> Mapping[str, Any] | None:
         """Return the first rule whose pattern fits a file, seen from the folder of `.sops.yaml`."""
         shown = _relative(file, self.path.parent)

@@ -12,6 +12,7 @@ __all__ = ["CLUSTER_WORDS", "NODE_WORDS", "PART_WORDS", "SECRET_WORDS"]
 CLUSTER_WORDS: Mapping[str, str] = {
     "cluster_name": "The name of the cluster, of its state and of its target; else that of the folder below "
     "`clusters/`, else `kubernetes`.",
+    "nodes_count": "How many nodes there are; `stackyard cluster name-nodes` writes those without a name.",
     "node_cidr": "The network of the nodes.",
     "node_default_gateway": "The gateway of the nodes; the first address of their network when absent.",
     "node_dns_servers": "Name servers of the nodes.",
@@ -120,4 +121,7 @@ SECRET_WORDS: Mapping[str, str] = {
     "state_encryption_passphrase_previous": "The passphrase before a rotation: it only decrypts.",
     "cloudflare_token": "The API token of Cloudflare, for DNS and certificates.",
     "cf_account_id": "The account at Cloudflare.",
+    "git_token": "The token with which Flux reads its repository over https, on any forge.",
+    "github_token": "The same for GitHub.",
+    "truenas_api_key": "The API key of TrueNAS: for datasets, and as `kube-system/truenas-api`.",
 }

@@ -134,6 +134,7 @@ class ClusterFields(Value):
     """A Talos cluster: its networks, versions, images, VMs and state."""
 
     cluster_name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] | None = None
+    nodes_count: Annotated[int, Field(ge=1, le=200)] | None = None
     node_cidr: Cidr | None = None
     node_default_gateway: Ip | None = None
     node_dns_servers: Many[Ip] | None = None

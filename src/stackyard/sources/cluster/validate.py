@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
+from stackyard.sources.cluster.bootstrap_file import read_bootstrap
 from stackyard.sources.cluster.load import open_cluster
 from stackyard.sources.cluster.names import find_cluster, find_clusters
 from stackyard.sources.cluster.secret_place import check_secret_place
@@ -74,6 +75,7 @@ def validate_clusters(name: str | None = None, start: Path | None = None) -> Che
         found.extend(one.found)
         if one.read is not None:
             check_secret_place(one.read, found)
+        read_bootstrap(one.folder, found)
     clusters = tuple(one.cluster for one in opened if one.cluster is not None)
     check_together(clusters, found)
     names = ", ".join(one.name for one in opened)

@@ -6,6 +6,8 @@ import pytest
 from tests.support.programs import write_program
 
 from stackyard.bootstrap.kubernetes import (
+    FluxMissingError,
+    FluxSettingsError,
     GitAccess,
     GitSource,
     KustomizationLayer,
@@ -17,7 +19,6 @@ from stackyard.bootstrap.kubernetes import (
     make_kustomizations,
     make_layers,
 )
-from stackyard.bootstrap.kubernetes.flux import FluxSettingsError
 from stackyard.clients.kubernetes import refer_to
 
 SSH = GitAccess(
@@ -63,6 +64,33 @@ def test_everything_that_cannot_work_is_said_at_once() -> None:
         make_git_repository(source)
     for said in ("deploy key", "known_hosts", "'often'", "a tag and a commit"):
         assert said in caught.value.detail
+
+
+def test_an_authority_alone_is_a_secret_without_a_token() -> None:
+    secret = make_git_secret(GitSource(url="https://git.home/a.git", access=GitAccess(authority_pem="PEM")))
+    assert secret is not None
+    assert secret.values == {"ca.crt": "PEM"}
+
+
+@pytest.mark.parametrize(
+    ("named", "reference"),
+    [
+        ({}, {"branch": "main"}),
+        ({"branch": "next"}, {"branch": "next"}),
+        ({"commit": "a" * 40}, {"commit": "a" * 40}),
+        ({"branch": "next", "commit": "a" * 40}, {"branch": "next", "commit": "a" * 40}),
+    ],
+)
+def test_what_is_applied_is_a_branch_a_tag_or_a_commit(
+    named: dict[str, str], reference: dict[str, str]
+) -> None:
+    assert make_git_repository(GitSource(url="https://git.home/a.git", **named))["spec"]["ref"] == reference
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(FluxSettingsError) as caught:
+        GitSource(url="https://me:hunter22@git.home/a.git").check()
+    assert "hunter22" not in caught.value.detail
 
 
 def test_a_token_is_never_sent_in_clear() -> None:
@@ -114,6 +142,11 @@ async def test_the_manifests_of_flux_are_what_its_program_exports(tmp_path: Path
     )
     (found,) = await export_flux(flux, components=("source-controller",))
     assert refer_to(found).name == "flux-system"
+
+
+async def test_without_its_program_flux_is_not_left_out_silently() -> None:
+    with pytest.raises(FluxMissingError, match="not installed"):
+        await export_flux(None)
 
 
 def test_the_operator_installs_flux_from_one_object() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.kubernetes import open_client
+from tests.support.kubernetes import always, open_client
 
 from pvelab.kubernetes import serve_double
 from stackyard.bootstrap import Presence
@@ -25,7 +25,7 @@ def make_objects(*names: str) -> tuple[dict[str, Any], ...]:
 
 
 def make_step(client: KubernetesClient, *names: str) -> ApplyStep:
-    return ApplyStep(name="base", client=client, objects=make_objects(*names), namespace="base")
+    return ApplyStep(name="base", open_client=always(client), objects=make_objects(*names), namespace="base")
 
 
 async def list_names(client: KubernetesClient) -> set[str]:
@@ -60,7 +60,7 @@ async def test_secrets_leave_the_namespaces_of_other_steps_as_they_are() -> None
         step = make_step(client, "one")
         await step.do(lambda _: None)
         secret = SecretValues(namespace="base", name="token", values={"token": "value"}).make_object()
-        secrets = SecretsStep(client=client, secrets=(secret,))
+        secrets = SecretsStep(open_client=always(client), secrets=(secret,))
         await secrets.do(lambda _: None)
         await secrets.prove(lambda _: None)
         assert (await step.look()).presence is Presence.PRESENT

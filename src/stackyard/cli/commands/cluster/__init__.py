@@ -7,20 +7,46 @@ from stackyard.cli.command import LazyCommand, group
 __all__ = ["cluster"]
 
 _LATER = {
+    "apply-config": LazyCommand(
+        module="stackyard.cli.commands.cluster.configuration",
+        name="apply_config",
+        help="Give nodes that run the configuration of the files, one node at a time, with health between.",
+    ),
     "configure": LazyCommand(
         module="stackyard.cli.commands.cluster.configure",
         name="configure",
         help="Write the files of a Talos cluster: infrastructure/, encrypted secrets, .gitignore.",
+    ),
+    "destroy": LazyCommand(
+        module="stackyard.cli.commands.cluster.destroy",
+        name="destroy",
+        help="Destroy a cluster: its VMs and their disks, and what is on machines that are no VMs.",
+    ),
+    "drift": LazyCommand(
+        module="stackyard.cli.commands.cluster.configuration",
+        name="drift",
+        help="Show how the configurations that nodes run with differ from the files of the cluster.",
     ),
     "explain": LazyCommand(
         module="stackyard.cli.commands.cluster.explain",
         name="explain",
         help="Say what FIELD is for, or where each value of NODE comes from.",
     ),
+    "health": LazyCommand(
+        module="stackyard.cli.commands.cluster.health",
+        name="health",
+        help="Check the nodes of a cluster, their services, etcd and Kubernetes, and say what is not well.",
+    ),
     "images": LazyCommand(
         module="stackyard.cli.commands.cluster.images",
         name="images",
         help="List the Talos images of a cluster, and pin their SHA-256 with --pin.",
+    ),
+    "import-secrets": LazyCommand(
+        module="stackyard.cli.commands.cluster.secrets",
+        name="import_secrets",
+        help="Keep the secrets in FILE, made by talosctl, talhelper or topf, encrypted as those of a "
+        "cluster.",
     ),
     "init": LazyCommand(
         module="stackyard.cli.commands.cluster.init",
@@ -32,6 +58,32 @@ _LATER = {
         name="kubeconfig",
         help="Get a kubeconfig of a cluster, with a new client certificate, from a control plane node.",
     ),
+    "machine-config": LazyCommand(
+        module="stackyard.cli.commands.cluster.machine_config",
+        name="machine_config",
+        help="Print the machine configuration of NODE, with its secrets masked.",
+    ),
+    "name-nodes": LazyCommand(
+        module="stackyard.cli.commands.cluster.name_nodes",
+        name="name_nodes",
+        help="Write the nodes that `nodes_count` asks for into nodes.yaml.",
+    ),
+    "nodes": LazyCommand(
+        module="stackyard.cli.commands.cluster.nodes",
+        name="nodes",
+        help="List the nodes of a cluster as Talos, etcd and Kubernetes know them, and who is there "
+        "beside them.",
+    ),
+    "remove-node": LazyCommand(
+        module="stackyard.cli.commands.cluster.remove_node",
+        name="remove_node",
+        help="Remove nodes that nodes.yaml no longer has: from etcd, their VMs, then from Kubernetes.",
+    ),
+    "restore": LazyCommand(
+        module="stackyard.cli.commands.cluster.snapshot",
+        name="restore",
+        help="Form the etcd of a new cluster from the snapshot in FILE, in place of an empty one.",
+    ),
     "schema": LazyCommand(
         module="stackyard.cli.commands.cluster.schema",
         name="schema",
@@ -41,6 +93,12 @@ _LATER = {
         module="stackyard.cli.commands.cluster.show",
         name="show",
         help="Show the nodes of a cluster with all values resolved, as a table or a graph.",
+    ),
+    "snapshot": LazyCommand(
+        module="stackyard.cli.commands.cluster.snapshot",
+        name="snapshot",
+        help="Take a snapshot of etcd: everything that Kubernetes knows, its Secrets too, encrypted with "
+        "age.",
     ),
     "split": LazyCommand(
         module="stackyard.cli.commands.cluster.split",
@@ -61,6 +119,16 @@ _LATER = {
         module="stackyard.cli.commands.cluster.up",
         name="up",
         help="Bring a cluster up: VMs, Talos on every node, etcd, the Kubernetes API.",
+    ),
+    "upgrade": LazyCommand(
+        module="stackyard.cli.commands.cluster.upgrade",
+        name="upgrade",
+        help="Upgrade Talos to `talos_version` and the schematics of the files, one node at a time.",
+    ),
+    "upgrade-kubernetes": LazyCommand(
+        module="stackyard.cli.commands.cluster.upgrade",
+        name="upgrade_kubernetes",
+        help="Upgrade Kubernetes to `kubernetes_version` of the files, component by component, node by node.",
     ),
     "validate": LazyCommand(
         module="stackyard.cli.commands.cluster.validate",

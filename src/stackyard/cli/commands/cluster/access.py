@@ -26,20 +26,24 @@ _out_option: Callable[[Any], Any] = click.option(
 @click.command("kubeconfig", cls=Command)
 @click.argument("name", required=False)
 @_out_option
+@click.option(
+    "--context", metavar="NAME", help="The name of the context, in place of admin@CLUSTER of Talos."
+)
 @pass_session
-def kubeconfig(session: Session, /, name: str | None, out: str | None) -> Result:
+def kubeconfig(session: Session, /, name: str | None, out: str | None, context: str | None) -> Result:
     """Get a kubeconfig of a cluster, with a new client certificate, from a control plane node.
 
     \b
     stackyard cluster kubeconfig --out ~/.kube/home
     stackyard cluster kubeconfig home > kubeconfig
+    stackyard cluster kubeconfig home --context home --out ~/.kube/home
 
     Whoever has it is an administrator of the cluster. It works before Kubernetes does: it proves nothing
     about the cluster.
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.clusters.access import read_kubeconfig  # lazy: the help needs none of it
 
-    return _result("kubeconfig", session.run(read_kubeconfig(name)), out)
+    return _result("kubeconfig", session.run(read_kubeconfig(name, context)), out)
 
 
 @click.command("talosconfig", cls=Command)

@@ -22,6 +22,17 @@ __all__ = ["up"]
 @click.argument("name", required=False)
 @reach_options
 @permit_options
+@click.option(
+    "--node-wait",
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="How long a node may take to answer, and to install Talos (default: 600 and 900).",
+)
+@click.option(
+    "--new-etcd",
+    metavar="NAME",
+    help="Form a new, empty etcd for the cluster of this name, which had one: what it had is lost.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before VMs are created or changed.")
 @pass_session
 def up(session: Session, /, **values: Any) -> Result:

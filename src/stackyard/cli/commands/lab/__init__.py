@@ -139,6 +139,12 @@ def lab() -> None:
     help="Run an image factory for Talos on this port; 0: any free port.",
 )
 @click.option(
+    "--truenas-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Run a TrueNAS on this port, with one pool and the certificate of the lab; 0: any free port.",
+)
+@click.option(
     "--kubernetes",
     type=click.Choice(["double", "real"]),
     help="What answers behind Talos machines: a double (default), or kube-apiserver and etcd of "
@@ -171,6 +177,7 @@ def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Resu
     stackyard lab up --guests qemu                       VMs boot in QEMU, from images that you upload
     stackyard lab up --expose 44443                      guests reach this port of your machine
     stackyard lab up --factory-port 0                    with an image factory: VMs boot Talos
+    stackyard lab up --truenas-port 0                    with a TrueNAS, for datasets
     stackyard lab up --foreground --json                 stay; print one line of JSON when ready
 
     The API token has every privilege. The lab listens on this machine only, unless you set --bind.

@@ -40,6 +40,7 @@ class LabRequest:
     expose: str | None = None
     guest_network: str | None = None
     factory_port: int | None = None
+    truenas_port: int | None = None
     kubernetes: str | None = None
 
     def list_given_options(self) -> dict[str, Any]:

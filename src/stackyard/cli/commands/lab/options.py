@@ -53,6 +53,7 @@ def lab_options(wanted: LabRequest, identity: Path) -> pvelab.Options:
         expose=_ports(wanted.expose or ""),
         guest_network=None if wanted.guest_network is None else _network(wanted.guest_network),
         factory_port=wanted.factory_port,
+        truenas_port=wanted.truenas_port,
         kubernetes=_kubernetes_programs() if wanted.kubernetes == "real" else None,
     )
 

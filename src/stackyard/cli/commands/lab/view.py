@@ -76,6 +76,9 @@ def _show(
     }
     if ready.get("factory_url"):
         rows["factory"] = ready["factory_url"]
+    if ready.get("truenas_url"):
+        rows["TrueNAS"] = ready["truenas_url"]
+        rows["TrueNAS key"] = ready["truenas_api_key"]
     if inside is not None:
         rows["guests"] = inside()
     if not stays:

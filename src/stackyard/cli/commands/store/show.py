@@ -30,6 +30,8 @@ _TITLES = {
     "guests": "host keys and first-boot tokens of guests, encrypted",
     "operator": "nodes of manifests",
     "operator-locks": "leases of manifests",
+    "cluster-etcd": "which node formed the etcd of a cluster",
+    "cluster-locks": "leases of clusters",
     "inventory": "inventories",
     "plans": "saved plans, encrypted",
     "state-changes": "proposed changes of states, encrypted",

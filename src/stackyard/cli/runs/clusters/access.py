@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stackyard.bootstrap.talos.access import TalosAccess
 from stackyard.bootstrap.talos.kubeconfig import fetch_kubeconfig
 from stackyard.cli.runs.clusters.infra import choose_cluster
+from stackyard.clients.kubernetes.kubeconfig import rename_context
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.sources.cluster.load import load_cluster
 from stackyard.talosconfig.bundle import issue_admin
@@ -33,15 +34,20 @@ def open_cluster_secrets(name: str | None) -> tuple[Cluster, SecretsBundle]:
     return load_cluster(folder, keyring=keyring), load_bundle(folder, keyring)
 
 
-async def read_kubeconfig(name: str | None) -> str:
+async def read_kubeconfig(name: str | None, context: str | None = None) -> str:
     """Return a kubeconfig from a control plane node.
+
+    Args:
+        name: The cluster.
+        context: What its context is to be called; Talos calls it `admin@CLUSTER`.
 
     Raises:
         TalosError: None of them gives one.
         StackyardError: As for `open_cluster_secrets`.
     """
     cluster, bundle = open_cluster_secrets(name)
-    return await fetch_kubeconfig(cluster.controllers, TalosAccess.of(bundle))
+    text = await fetch_kubeconfig(cluster.controllers, TalosAccess.of(bundle))
+    return text if context is None else rename_context(text, context)
 
 
 def make_talosconfig(name: str | None) -> str:

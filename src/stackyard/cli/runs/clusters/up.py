@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard.bootstrap.cold_boot import plan_talos_steps
+from stackyard.base.errors import UsageError
+from stackyard.bootstrap.boot_record import BootRecord
+from stackyard.bootstrap.cold_boot import BootSettings, NodePatience, plan_talos_steps
 from stackyard.bootstrap.kubernetes.input import make_kubernetes_plan
 from stackyard.bootstrap.kubernetes.plan import plan_steps
-from stackyard.bootstrap.run import run_steps
+from stackyard.bootstrap.run import ColdBootError, Timeline, TimelineRow, run_steps
+from stackyard.bootstrap.storage import plan_storage_steps
 from stackyard.bootstrap.talos.access import TalosAccess
-from stackyard.bootstrap.talos.kubeconfig import fetch_kubeconfig
-from stackyard.cli.result import Result
+from stackyard.bootstrap.talos.kubeconfig import KUBERNETES, kubernetes_of
+from stackyard.bootstrap.talos.members import ask_etcd, check_members
+from stackyard.cli.runs.clusters.held import hold, state_of
 from stackyard.cli.runs.clusters.infra import choose_cluster
+from stackyard.cli.runs.clusters.timeline import timeline_result
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.target import allowances
-from stackyard.clients.kubernetes import KubernetesClient, parse_kubeconfig
 from stackyard.path.clusters.configure import configure
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.path.plan import PlanRequest
@@ -29,35 +35,70 @@ from stackyard.talosconfig.bundle_file import check_key, create_bundle, find_bun
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stackyard.base.errors import StackyardError
     from stackyard.bootstrap.kubernetes.plan import KubernetesPlan
-    from stackyard.bootstrap.run import Timeline
+    from stackyard.bootstrap.run import PlannedStep
+    from stackyard.cli.result import Result
     from stackyard.cli.session import Session
-    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.clients.objects import Objects
     from stackyard.secrets import Keyring
     from stackyard.sources.cluster.model import Cluster
     from stackyard.talosconfig.bundle import SecretsBundle
 
 __all__ = ["run_up"]
 
+_VMS = "vms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Boot:
+    """A cluster that is to come up, with all that is known before anything is changed."""
+
+    session: Session
+    values: dict[str, Any]
+    cluster: Cluster
+    settings: BootSettings
+    steps: tuple[PlannedStep, ...]
+    storage: tuple[PlannedStep, ...]
+    kubernetes: KubernetesPlan
+
 
 async def run_up(session: Session, values: dict[str, Any]) -> Result:
     """Bring the cluster up that the options name."""
     name, folder = choose_cluster(values["name"])
+    if values["new_etcd"] not in (None, name):
+        raise UsageError(f"--new-etcd names {values['new_etcd']}, and the cluster is {name}.")
+    async with hold(session, name, doing="cluster up", wait_s=values["lock_wait"]) as objects:
+        boot = await _prepare(session, values, folder, objects)
+        return await _run(boot)
+
+
+async def _prepare(session: Session, values: dict[str, Any], folder: Path, objects: Objects) -> _Boot:
+    """Read and check everything that can be known before anything is changed."""
     keyring = make_keyring(folder)
     cluster = await asyncio.to_thread(load_cluster, folder, keyring=keyring)
     # Before any VM exists: without the key, nobody could use the cluster afterwards.
     await asyncio.to_thread(configure, cluster, keyring=keyring)
     bundle = await asyncio.to_thread(_open_bundle, folder, keyring)
-    steps = plan_talos_steps(cluster, bundle, keyring)
+    patience = NodePatience()
+    if values["node_wait"] is not None:
+        patience = NodePatience(appear_s=values["node_wait"], install_s=values["node_wait"])
+    settings = BootSettings(
+        access=TalosAccess.of(bundle),
+        record=BootRecord(objects, state_of(cluster.name), bundle.cluster_id),
+        patience=patience,
+        may_form_again=values["new_etcd"] is not None,
+    )
     fields = await asyncio.to_thread(load_bootstrap, folder)
-    plan = None if fields is None else await make_kubernetes_plan(cluster, fields, keyring)
-    await _make_vms(session, values, cluster)
-    timeline = await run_steps(steps, emit=session.emit)
-    if plan is not None:
-        timeline = timeline.join(await _run_kubernetes(session, cluster, bundle, plan))
-    return Result(
-        document={"cluster": name, "has_changes": timeline.has_changes, "steps": _documents(timeline)},
-        show=lambda writer: _show(writer, name, timeline),
+    return _Boot(
+        session=session,
+        values=values,
+        cluster=cluster,
+        settings=settings,
+        steps=plan_talos_steps(cluster, bundle, keyring, settings),
+        storage=plan_storage_steps(cluster, fields.storage),
+        # Charts and the repository of Flux as well: what is missing is said before any VM exists.
+        kubernetes=await make_kubernetes_plan(cluster, fields, keyring),
     )
 
 
@@ -71,54 +112,84 @@ def _open_bundle(folder: Path, keyring: Keyring) -> SecretsBundle:
     return create_bundle(folder, keyring, recipients)
 
 
-async def _make_vms(session: Session, values: dict[str, Any], cluster: Cluster) -> None:
-    """Create and change the VMs, through plan and guard.
+async def _run(boot: _Boot) -> Result:
+    """Do everything, and show how far it came."""
+    await _check_members(boot)
+    try:
+        # Before any VM: whatever is wrong with the storage shows before anything else is made.
+        prepared = await run_steps(boot.storage, emit=boot.session.emit)
+    except ColdBootError as err:
+        return timeline_result(boot.cluster.name, err.timeline, err)
+    made, errors = await _make_vms(boot)
+    timeline = prepared.join(made)
+    try:
+        timeline = timeline.join(await _run_steps(boot))
+    except ColdBootError as err:
+        timeline = timeline.join(err.timeline)
+        errors = {**errors, **err.by_step}
+    failure = ColdBootError(errors, timeline) if errors else None
+    return timeline_result(boot.cluster.name, timeline, failure)
+
+
+async def _check_members(boot: _Boot) -> None:
+    """Check that no member of etcd is missing in the files, before its VM is destroyed.
+
+    Raises:
+        RemovedMemberError: One is.
+        EtcdSplitError: There are several etcds.
+    """
+    mark = await boot.settings.record.read()
+    if mark is not None and mark.is_formed:
+        check_members(await ask_etcd(boot.cluster.controllers, boot.settings.access))
+
+
+async def _make_vms(boot: _Boot) -> tuple[Timeline, dict[str, StackyardError]]:
+    """Create and change the VMs, through plan and guard; return what became of them.
+
+    Talos may answer on a VM that could not be seen to be up, so the steps that follow find out.
 
     Raises:
         GuardRefusedError: The guard refuses the plan; nothing was changed.
         NotConfirmedError: The answer was no; nothing was changed.
     """
-    if cluster.proxmox is None:
-        return
-    target = f"{CLUSTER}:{cluster.name}"
-    options = {**values, "target": target, "plan_file": None, "dry_run": False, "engine_words": ()}
-    command = StackCommand(session, options)
-    await apply_stack(command, await command.choose(target), PlanRequest(allowances=allowances(values)))
+    if boot.cluster.proxmox is None:
+        return Timeline(rows=()), {}
+    target = f"{CLUSTER}:{boot.cluster.name}"
+    options = {**boot.values, "target": target, "plan_file": None, "dry_run": False, "engine_words": ()}
+    command = StackCommand(boot.session, options)
+    began = time.monotonic()
+    request = PlanRequest(allowances=allowances(boot.values))
+    applied = await apply_stack(command, await command.choose(target), request)
+    problems = [*applied.down, *([] if applied.problem is None else [applied.problem])]
+    row = TimelineRow(
+        name=_VMS,
+        outcome="failed" if problems else "present" if applied.applied is None else "done",
+        elapsed_s=time.monotonic() - began,
+        detail=" ".join(problem.detail for problem in problems),
+        is_critical=True,
+    )
+    is_changed = applied.applied is not None
+    return Timeline(rows=(row,), is_changed=is_changed), dict(
+        zip(_name_problems(problems), problems, strict=True)
+    )
 
 
-async def _run_kubernetes(
-    session: Session, cluster: Cluster, bundle: SecretsBundle, plan: KubernetesPlan
-) -> Timeline:
-    """Run the steps of Kubernetes, with a kubeconfig that is in memory alone."""
-    kubeconfig = await fetch_kubeconfig(cluster.controllers, TalosAccess.of(bundle))
-    async with KubernetesClient(parse_kubeconfig(kubeconfig)) as client:
-        return await run_steps(plan_steps(client, plan), emit=session.emit)
+def _name_problems(problems: list[StackyardError]) -> list[str]:
+    return [_VMS if number == 1 else f"{_VMS} ({number})" for number in range(1, len(problems) + 1)]
 
 
-def _documents(timeline: Timeline) -> list[dict[str, Any]]:
-    return [
-        {
-            "step": row.name,
-            "outcome": row.outcome,
-            "began_s": round(row.began_s, 3),
-            "elapsed_s": round(row.elapsed_s, 3),
-            "is_critical": row.is_critical,
-        }
-        for row in timeline.rows
-    ]
+async def _run_steps(boot: _Boot) -> Timeline:
+    """Run the steps of Talos and Kubernetes as one graph.
 
-
-def _show(writer: TextWriter, name: str, timeline: Timeline) -> None:
-    rows = [
-        (
-            row.name,
-            row.outcome,
-            f"{row.began_s:.1f} s",
-            f"{row.elapsed_s:.1f} s",
-            "*" if row.is_critical else "",
-        )
-        for row in timeline.rows
-    ]
-    writer.table(("step", "outcome", "began", "took", "critical"), rows)
-    said = "is up" if timeline.has_changes else "is up already; nothing was changed"
-    writer.line(f"The cluster {name} {said}.", style="green")
+    Raises:
+        ColdBootError: Steps failed.
+    """
+    async with kubernetes_of(boot.cluster.controllers, boot.settings.access) as open_client:
+        later = [
+            one if one.after else replace(one, after=(KUBERNETES,))
+            for one in plan_steps(open_client, boot.kubernetes)
+        ]
+        timeline = await run_steps((*boot.steps, *later), emit=boot.session.emit)
+    # A cluster that an earlier version brought up, or another store, has no record yet.
+    await boot.settings.record.note_formed(boot.cluster.controllers[0].name)
+    return timeline

@@ -8,9 +8,11 @@ from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.sources.cluster.resolve import is_virtual
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stackyard.sources.cluster.input import ClusterInput
 
-__all__ = ["check_nodes"]
+__all__ = ["check_nodes", "describe_surplus"]
 
 SAME_NAME = Kind(
     code="E-CLUSTER-SAME-NODE",
@@ -44,7 +46,18 @@ EVEN_CONTROLLERS = Kind(
     remedy="Add or remove one: etcd needs a majority, so an even number survives no more failures than one "
     "controller less, and two survive none.",
 )
+OTHER_COUNT = Kind(
+    code="E-CLUSTER-NODES-COUNT",
+    summary="The number of nodes and their names do not fit",
+    remedy="For more nodes: `stackyard cluster name-nodes` writes the missing entries. To remove a node, "
+    "remove its entry from nodes.yaml and lower `nodes_count`: a number does not say which node goes.",
+)
 _UNIQUE = (("name", SAME_NAME), ("mac_addr", SAME_MAC), ("vm_id", SAME_VM_ID))
+
+
+def describe_surplus(wanted: int, names: Sequence[str]) -> str:
+    """Say that more nodes have names than a number asks for."""
+    return f"`nodes_count` is {wanted}, and nodes.yaml names {len(names)}: {', '.join(names)}."
 
 
 def check_nodes(read: ClusterInput, found: Diagnostics) -> None:
@@ -59,6 +72,10 @@ def check_nodes(read: ClusterInput, found: Diagnostics) -> None:
                 places = [read.places.place("nodes", number, field) for number in (first, index)]
                 found.add(kind, f"{value} is {names[0]} and {names[1]}.", places[1], also=(places[0],))
     _warn_of_some_vm_ids(read, found)
+    wanted = read.fields.nodes_count
+    if wanted is not None and wanted != len(read.nodes):
+        detail = describe_surplus(wanted, [str(node.name) for node in read.nodes])
+        found.add(OTHER_COUNT, detail, read.places.place("nodes_count"))
     if not read.nodes or any(node.controller is None for node in read.nodes):
         return
     controllers = sum(bool(node.controller) for node in read.nodes)

@@ -1,0 +1,2 @@
+target_node = "pve1"
+vm_id       = 1000

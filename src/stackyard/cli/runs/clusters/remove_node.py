@@ -1,0 +1,130 @@
+"""The run of `stackyard cluster remove-node`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base import events
+from stackyard.bootstrap.changes.removal import NodeRemoval, find_removed
+from stackyard.bootstrap.talos.kubeconfig import kubernetes_of
+from stackyard.cli.result import Result
+from stackyard.cli.runs.clusters.chosen_nodes import require_change_confirmed
+from stackyard.cli.runs.clusters.held import hold
+from stackyard.cli.runs.clusters.opened import open_talos_cluster
+from stackyard.cli.runs.stacks.apply_one import apply_stack
+from stackyard.cli.runs.stacks.chosen import StackCommand
+from stackyard.cli.runs.target import allowances
+from stackyard.path.clusters.configure import configure
+from stackyard.path.plan import PlanRequest
+from stackyard.sources.cluster.kind import CLUSTER
+
+if TYPE_CHECKING:
+    from stackyard.bootstrap.changes.removal import RemovedNode
+    from stackyard.cli.runs.clusters.opened import TalosCluster
+    from stackyard.cli.session import Session
+    from stackyard.cli.views.text_writer import TextWriter
+
+__all__ = ["run_remove_node"]
+
+
+async def run_remove_node(session: Session, values: dict[str, Any]) -> Result:
+    """Remove nodes that the files no longer have.
+
+    Raises:
+        NodeDescribedError: The files have one of them; nothing was changed.
+        UnhealthyError: etcd or Kubernetes cannot be asked, or another node is not well.
+        GuardRefusedError: The files ask for more than these nodes; their VMs are still there.
+        NotConfirmedError: The answer was no.
+    """
+    opened = open_talos_cluster(values["cluster"])
+    cluster, access = opened.cluster, opened.access
+    async with (
+        hold(session, cluster.name, doing="cluster remove-node", wait_s=values["lock_wait"]),
+        kubernetes_of(cluster.controllers, access) as open_client,
+    ):
+        found = [await find_removed(cluster, access, name) for name in dict.fromkeys(values["nodes"])]
+        if not values["yes"]:
+            await require_change_confirmed(
+                session, f"Remove them from {cluster.name}?", lambda writer: _show_found(writer, found)
+            )
+        removal = NodeRemoval(
+            cluster=cluster, access=access, open_client=open_client, timeout_s=values["timeout_s"]
+        )
+        await _leave_etcd(session, removal, found)
+        are_vms_changed = await _destroy_vms(session, values, opened)
+        # Last: a node that still runs would register itself again.
+        await _leave_kubernetes(session, removal, found)
+    return Result(
+        document={
+            "cluster": cluster.name,
+            "removed": [_document(one) for one in found],
+            "vms_changed": are_vms_changed,
+        },
+        show=lambda writer: _show_removed(writer, found, cluster.name),
+    )
+
+
+def _document(one: RemovedNode) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "was_etcd_member": one.member is not None,
+        "was_kubernetes_node": one.kubernetes is not None,
+    }
+
+
+def _show_removed(writer: TextWriter, found: list[RemovedNode], cluster: str) -> None:
+    for one in found:
+        if one.member is None and one.kubernetes is None:
+            writer.line(f"{one.name} was no member of etcd and no node of Kubernetes.", style="yellow")
+        else:
+            writer.line(f"{one.name} was removed from {cluster}.", style="green")
+
+
+async def _leave_etcd(session: Session, removal: NodeRemoval, found: list[RemovedNode]) -> None:
+    """Let all leave etcd; those that do not answer go first: they count against the majority."""
+    members = [one.member for one in found if one.member is not None]
+    if not members:
+        return
+    silent = await removal.list_silent()
+    for member in sorted(members, key=lambda one: one.number not in silent):
+        title = f"Removing {member.name} from etcd"
+        with events.step(session.emit, f"etcd {member.name}", title) as running:
+            await removal.leave_etcd(member, running.waiting)
+
+
+async def _leave_kubernetes(session: Session, removal: NodeRemoval, found: list[RemovedNode]) -> None:
+    for one in found:
+        if one.kubernetes is not None:
+            title = f"Removing {one.name} from Kubernetes"
+            with events.step(session.emit, f"kubernetes {one.name}", title) as running:
+                await removal.leave_kubernetes(one.name, running.waiting)
+
+
+def _show_found(writer: TextWriter, found: list[RemovedNode]) -> None:
+    for one in found:
+        parts = [
+            *(["a member of etcd"] if one.member is not None else []),
+            *(["a node of Kubernetes"] if one.kubernetes is not None else []),
+        ]
+        writer.line(f"{one.name}: {', '.join(parts) or 'no longer in etcd or Kubernetes'}")
+
+
+async def _destroy_vms(session: Session, values: dict[str, Any], opened: TalosCluster) -> bool:
+    """Plan the cluster without these nodes and apply that; return whether anything was changed."""
+    cluster = opened.cluster
+    if cluster.proxmox is None:
+        return False
+    await asyncio.to_thread(configure, cluster, keyring=opened.keyring)
+    options = {
+        **values,
+        "target": f"{CLUSTER}:{cluster.name}",
+        "plan_file": None,
+        "dry_run": False,
+        "engine_words": (),
+        "allow_destroy": (*values["allow_destroy"], *values["nodes"]),
+    }
+    command = StackCommand(session, options)
+    request = PlanRequest(allowances=allowances(options))
+    applied = await apply_stack(command, await command.choose(options["target"]), request)
+    return applied.applied is not None
