@@ -12,7 +12,7 @@ from stackyard.bootstrap.kubernetes import (
     HelmMissingError,
     make_cilium,
     render_chart,
-)
+)from stackyard.sources.cluster import bootstrap_page
 
 CHART = HelmChart(release="net", chart="./net", namespace="kube-system", values={"secret": "hunter22"})
 
@@ -30,6 +30,7 @@ def test_cilium_replaces_kube_proxy_through_the_local_balancer_of_talos() -> Non
 def test_a_cluster_without_a_word_on_its_network_gets_a_fixed_version_that_renders_the_same_again() -> None:
     chart = make_cilium()
     assert chart.version == CILIUM_VERSION
+    assert f"{CILIUM_VERSION} when absent" in bootstrap_page.render()
     assert chart.values["hubble"] == {"enabled": False}, "its certificates are new in each rendering"
 
 
