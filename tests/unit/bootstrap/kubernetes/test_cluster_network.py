@@ -12,7 +12,8 @@ from stackyard.bootstrap.kubernetes import (
     HelmMissingError,
     make_cilium,
     render_chart,
-)from stackyard.sources.cluster import bootstrap_page
+)
+from stackyard.sources.cluster import bootstrap_page
 
 CHART = HelmChart(release="net", chart="./net", namespace="kube-system", values={"secret": "hunter22"})
 
