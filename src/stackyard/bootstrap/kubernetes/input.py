@@ -65,7 +65,7 @@ async def make_kubernetes_plan(cluster: Cluster, fields: BootstrapFields, keyrin
         FluxMissingError: Nothing says where the manifests of Flux come from.
         SecretValueError: A value for a secret is missing.
         FluxSettingsError: The repository cannot be used as it is described.
-        GitError: The repository does not open.
+        GitRefusedError: The repository does not open.
         ProcessFailedError: A program refuses what it is given.
         InvalidInputError: A file cannot be read.
     """

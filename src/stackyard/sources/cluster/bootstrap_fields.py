@@ -103,8 +103,8 @@ class FluxFields(Value):
     token: Annotated[
         FieldName | None,
         Field(
-            description="The secret field with the token for `https://`. When absent, `git_token` or `github_token` "
-            "if the cluster has one."
+            description="The secret field with the token for `https://`. When absent, `git_token` or "
+            "`github_token` if the cluster has one."
         ),
     ] = None
     authority: Annotated[

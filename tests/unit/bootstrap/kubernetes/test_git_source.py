@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.support.git_https import serve_git_https
 from tests.support.git_ssh import serve_git
 from tests.support.ports import free_port
 from tests.support.repositories import commit, git, new_repository
 
 from stackyard.bootstrap.kubernetes import FluxSettingsError, GitAccess, GitSource, read_revision
 from stackyard.bootstrap.kubernetes.git_source import check_remote
-from stackyard.clients.git import GitError
-from stackyard.clients.git.remote import GitUnreachableError, RemoteAccess, read_remote_refs
+from stackyard.clients.git.remote import GitRefusedError, GitUnreachableError, RemoteAccess, read_remote_refs
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no ssh on PATH")
 
@@ -60,10 +60,10 @@ async def test_a_branch_that_does_not_exist_and_a_key_that_does_not_open_are_ref
         with pytest.raises(FluxSettingsError, match="no tag v9"):
             await check_remote(GitSource(url=host.url(repository), tag="v9", access=access))
         wrong = GitAccess(private_key=other.private_key, known_hosts=host.known_hosts)
-        with pytest.raises(GitError, match="Permission denied"):
+        with pytest.raises(GitRefusedError, match="Permission denied"):
             await check_remote(GitSource(url=host.url(repository), access=wrong))
         unknown = GitAccess(private_key=host.private_key, known_hosts=other.known_hosts)
-        with pytest.raises(GitError, match="Host key verification failed"):
+        with pytest.raises(GitRefusedError, match="Host key verification failed"):
             await check_remote(GitSource(url=host.url(repository), access=unknown))
 
 
@@ -80,3 +80,21 @@ async def test_a_commit_or_tag_is_known_without_asking(repository: Path) -> None
     url = f"ssh://git@127.0.0.1:{free_port()}{repository}"
     assert await read_revision(GitSource(url=url, commit="a" * 40)) == "a" * 40
     assert await read_revision(GitSource(url=url, tag="v1")) == "v1@"
+
+
+async def test_a_token_and_an_authority_open_a_repository_over_https(repository: Path) -> None:
+    git(repository, "update-server-info")
+    async with serve_git_https(repository, "me", "glpat-value") as host:
+        access = GitAccess(username="me", token="glpat-value", authority_pem=host.authority_pem)
+        assert await read_revision(GitSource(url=host.url, access=access)) == head(repository)
+        assert host.asked
+        for wrong, said in (
+            (
+                GitAccess(username="me", token="other", authority_pem=host.authority_pem),
+                "wants other credentials",
+            ),
+            (GitAccess(username="me", token="glpat-value"), "certificate"),
+        ):
+            with pytest.raises(GitRefusedError, match=said) as caught:
+                await check_remote(GitSource(url=host.url, access=wrong))
+            assert "glpat-value" not in str(caught.value)
