@@ -15,6 +15,7 @@ from tests.support.programs import write_program
 
 from stackyard.bootstrap.kubernetes import KubernetesPlan
 from stackyard.bootstrap.kubernetes.input import make_kubernetes_plan
+from stackyard.bootstrap.kubernetes.network import TwoNetworksError
 from stackyard.bootstrap.kubernetes.secrets import SecretValueError
 from stackyard.clients.kubernetes import refer_to
 from stackyard.secrets import Keyring, create_sops_file, new_identity
@@ -73,6 +74,18 @@ async def test_charts_are_rendered_for_the_version_of_the_cluster_with_values_of
     assert two.after == ("one",)
     assert yaml.safe_load((tmp_path / "values-one").read_text()) == {"password": "hunter22", "replicas": 2}
     assert "hunter22" not in repr(made)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    ["cluster: {network: {cni: {name: flannel}}}\n", "apiVersion: v1alpha1\nkind: KubeFlannelCNIConfig\n"],
+)
+async def test_a_network_that_talos_brings_gets_no_second_one(patch: str, folder: Path) -> None:
+    (folder / "talos" / "patches" / "global").mkdir(parents=True)
+    (folder / "talos" / "patches" / "global" / "cni.yaml").write_text(patch)
+    with pytest.raises(TwoNetworksError, match="brings flannel, and `up` would add Cilium"):
+        await plan(folder, "charts: []")
+    assert (await plan(folder, "network: none")).network == ()
 
 
 async def test_the_operator_comes_as_a_chart_and_makes_flux_of_the_version(folder: Path) -> None:
