@@ -12,8 +12,9 @@ from tests.support.kubernetes import run_kubernetes
 from tests.support.kubernetes_boot import DATA, start
 
 from pvelab.kubernetes import RunningKubernetes
+from stackyard.bootstrap import Presence
 from stackyard.bootstrap.kubernetes import ChartPlan, make_flux_instance
-from stackyard.clients.kubernetes import ObjectReference, parse_manifests, read_manifests
+from stackyard.clients.kubernetes import ApplyOptions, ObjectReference, parse_manifests, read_manifests
 
 CHART = """
 apiVersion: apiextensions.k8s.io/v1
@@ -78,6 +79,29 @@ async def test_charts_come_before_flux_in_their_namespaces_and_a_second_run_chan
             zone = await boot.client.get(ObjectReference("net.example.com/v1", "Zone", name))
             assert "namespace" not in zone["metadata"]
         assert await boot.run(steps) == [], boot.reports[-3:]
+
+
+async def test_a_chart_that_a_helm_release_has_taken_over_is_left_to_it(
+    empty: RunningKubernetes, tmp_path: Path
+) -> None:
+    charts = (ChartPlan(name="net", namespace="net-system", objects=parse_manifests(CHART)),)
+    async with start(empty, tmp_path) as boot:
+        steps = boot.steps(boot.source(), charts=charts)
+        await boot.run(steps)
+        agent, taken = parse_manifests(CHART)[-1], ApplyOptions(manager="helm-controller", force=True)
+        spec = {**agent["spec"], "replicas": 2}
+        await boot.client.apply(
+            {**agent, "metadata": {"name": "agent", "namespace": "net-system"}, "spec": spec}, taken
+        )
+        step = next(one for one in steps if one.name == "chart-net")
+        assert (await step.look()).presence is Presence.ABSENT
+        labels = {"owner": "helm", "name": "net", "status": "deployed"}
+        metadata = {"name": "sh.helm.release.v1.net.v1", "namespace": "net-system", "labels": labels}
+        release = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "helm.sh/release.v1"}
+        await boot.client.apply(release, taken)
+        assert await boot.run(steps) == []
+        found = await boot.client.get(ObjectReference("apps/v1", "Deployment", "agent", "net-system"))
+        assert found["spec"]["replicas"] == 2
 
 
 async def test_the_operator_brings_flux_from_one_object(empty: RunningKubernetes, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ async def make_kubernetes_plan(cluster: Cluster, fields: BootstrapFields, keyrin
         nodes=tuple(node.name for node in cluster.nodes),
         network=network,
         network_namespace=_SYSTEM if _has_cilium(fields) else "default",
+        network_release="cilium" if _has_cilium(fields) else "",
         charts=tuple([await _render(cluster, one, keyring) for one in fields.charts]),
         operator=()
         if flux is None or flux.operator is None

@@ -54,6 +54,10 @@ async def test_a_chart_is_rendered_with_values_that_are_in_no_argument(tmp_path:
     )
     account, role = await render_chart(helm, CHART, kubernetes_version="1.35.0")
     assert (account["kind"], role["kind"]) == ("ServiceAccount", "ClusterRole")
+    assert account["metadata"]["annotations"] == {
+        "meta.helm.sh/release-name": "net",
+        "meta.helm.sh/release-namespace": "kube-system",
+    }, "a release of that name can take it over"
     said = (tmp_path / "argv").read_text()
     assert "hunter22" not in said + repr(CHART)
     assert "--kube-version 1.35.0" in said
