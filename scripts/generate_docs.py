@@ -27,6 +27,7 @@ from stackyard.controller.openapi import openapi, render_page
 from stackyard.scenario.catalogue import SCENARIOS
 from stackyard.scenario.model import Action, LazyAction
 from stackyard.scenario.retired import RETIRED_SCENARIOS
+from stackyard.sources.cluster import bootstrap_page
 from stackyard.sources.cluster import page as cluster_page
 from stackyard.sources.cluster import schema as cluster_files
 from stackyard.sources.deployment.schema import read_schema
@@ -276,6 +277,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "site-fields.md": lambda: NOTE + fields.render(),
     "hypervisors.md": lambda: NOTE + hypervisor_fields.render(),
     "clusters.md": lambda: NOTE + cluster_page.render(),
+    "bootstrap.md": lambda: NOTE + bootstrap_page.render(),
     "schema/deployment.json": deployment_schema,
     **{f"schema/{kind}.json": functools.partial(cluster_schema, kind) for kind in cluster_files.FILES},
     **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},

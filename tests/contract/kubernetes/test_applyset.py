@@ -139,3 +139,24 @@ async def _wait_for_role(client: KubernetesClient, namespace: str) -> None:
         except KubernetesForbiddenError:
             await asyncio.sleep(0.1)
     raise AssertionError("the role was never in force")
+
+
+async def test_an_object_without_a_namespace_is_where_its_kind_says(
+    kube: RunningKubernetes, namespace: str
+) -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []}
+    objects: tuple[dict[str, Any], ...] = (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}},
+        {**role, "metadata": {"name": f"{namespace}-plain"}},
+        # Charts write this, although no ClusterRole is in a namespace.
+        {**role, "metadata": {"name": f"{namespace}-placed", "namespace": namespace}},
+    )
+    wanted = ApplySet(name="base", namespace=namespace, objects=objects, default_namespace=namespace)
+    async with open_client(kube) as client:
+        await apply_set(client, wanted)
+        assert await list_names(client, namespace) >= {"plain"}
+        assert await look_at_set(client, wanted) == ""
+        result = await apply_set(client, ApplySet(name="base", namespace=namespace, objects=objects[:1]))
+        assert {reference.kind for reference in result.removed} == {"ConfigMap", "ClusterRole"}
+        assert len(result.removed) == 3

@@ -6,7 +6,9 @@ import asyncio
 import base64
 import contextlib
 import re
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,7 +20,6 @@ from stackyard.secrets.private import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 __all__ = ["FluxSettingsError", "GitAccess", "GitSource", "check_remote", "read_revision"]
 
@@ -146,7 +147,7 @@ async def read_revision(source: GitSource) -> str:
     Raises:
         FluxSettingsError: The repository has no such branch.
         GitUnreachableError: Its host does not answer.
-        GitError: Its host refuses.
+        GitRefusedError: Its host refuses.
     """
     if source.commit:
         return source.commit
@@ -162,7 +163,7 @@ async def check_remote(source: GitSource) -> None:
 
     Raises:
         FluxSettingsError: The repository has no such branch or tag.
-        GitError: Its host refuses, with its words.
+        GitRefusedError: Its host refuses, with its words.
     """
     with contextlib.suppress(GitUnreachableError):
         await _ask_remote(source)
@@ -185,22 +186,26 @@ async def _ask_remote(source: GitSource) -> str:
 async def _open_access(source: GitSource) -> AsyncIterator[tuple[Path, RemoteAccess]]:
     """Give git what the cluster gets; what must be a file is in a folder that does not outlive us."""
     given = source.access or GitAccess()
+    texts = {"key": given.private_key, "known_hosts": given.known_hosts, "ca.pem": given.authority_pem}
     async with contextlib.AsyncExitStack() as stack:
-        opened = private_folder()
-        folder = (await asyncio.to_thread(stack.enter_context, opened)).path
-        basic = base64.b64encode(f"{given.username}:{given.token}".encode()).decode()
-        texts = {"key": given.private_key, "known_hosts": given.known_hosts, "ca.pem": given.authority_pem}
+        folder = await asyncio.to_thread(_enter_folder, stack, is_secret=bool(given.private_key))
         paths: dict[str, Path | None] = dict.fromkeys(texts)
         for name, text in texts.items():
             if text:
                 paths[name] = folder / name
                 files.replace_file(folder / name, f"{text.rstrip()}\n".encode())
-        yield (
-            folder,
-            RemoteAccess(
-                key_file=paths["key"],
-                known_hosts_file=paths["known_hosts"],
-                authority_file=paths["ca.pem"],
-                authorization=f"Basic {basic}" if given.token else "",
-            ),
+        basic = base64.b64encode(f"{given.username}:{given.token}".encode()).decode()
+        access = RemoteAccess(
+            key_file=paths["key"],
+            known_hosts_file=paths["known_hosts"],
+            authority_file=paths["ca.pem"],
+            authorization=f"Basic {basic}" if given.token else "",
         )
+        yield folder, access
+
+
+def _enter_folder(stack: contextlib.AsyncExitStack, *, is_secret: bool) -> Path:
+    """Return a folder until the stack ends; one for a secret is wiped even if we are killed."""
+    if is_secret:
+        return stack.enter_context(private_folder()).path
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stackyard-git-")))

@@ -88,7 +88,20 @@ async def render_chart(
         redactor=Redactor(chart.secrets),
     )
     completed = await process.run(command)
-    return parse_manifests(completed.stdout, f"the chart {chart.chart}")
+    objects = parse_manifests(completed.stdout, f"the chart {chart.chart}")
+    return tuple(_mark_owned(obj, chart) for obj in objects)
+
+
+def _mark_owned(obj: KubernetesObject, chart: HelmChart) -> dict[str, Any]:
+    """Name the release on an object, as helm does: so a release of that name can take it over later."""
+    metadata = obj["metadata"]
+    labels = {**(metadata.get("labels") or {}), "app.kubernetes.io/managed-by": "Helm"}
+    annotations = {
+        **(metadata.get("annotations") or {}),
+        "meta.helm.sh/release-name": chart.release,
+        "meta.helm.sh/release-namespace": chart.namespace,
+    }
+    return {**obj, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
 def merge_values(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,12 @@ from stackyard.bootstrap.kubernetes.flux import (
 from stackyard.bootstrap.kubernetes.git_source import GitAccess, GitSource, check_remote
 from stackyard.bootstrap.kubernetes.helm import HelmChart, merge_values, render_chart
 from stackyard.bootstrap.kubernetes.identities import choose_identities
-from stackyard.bootstrap.kubernetes.network import NoNetworkError, make_cilium
+from stackyard.bootstrap.kubernetes.network import (
+    NoNetworkError,
+    TwoNetworksError,
+    find_own_network,
+    make_cilium,
+)
 from stackyard.bootstrap.kubernetes.plan import ChartPlan, KubernetesPlan
 from stackyard.bootstrap.kubernetes.secrets import (
     SecretValueError,
@@ -28,6 +33,7 @@ from stackyard.bootstrap.kubernetes.secrets import (
 from stackyard.clients.kubernetes import read_manifests
 from stackyard.secrets import open_file, read_secrets
 from stackyard.sources.cluster.bootstrap_file import NetworkFields
+from stackyard.talosconfig.patch_files import load_patches
 
 if TYPE_CHECKING:
     from stackyard.clients.kubernetes import KubernetesObject
@@ -61,22 +67,24 @@ async def make_kubernetes_plan(cluster: Cluster, fields: BootstrapFields, keyrin
 
     Raises:
         NoNetworkError: Nothing can render the network.
+        TwoNetworksError: The machine configuration brings another network.
         HelmMissingError: Nothing can render a chart.
         FluxMissingError: Nothing says where the manifests of Flux come from.
         SecretValueError: A value for a secret is missing.
         FluxSettingsError: The repository cannot be used as it is described.
-        GitError: The repository does not open.
+        GitRefusedError: The repository does not open.
         ProcessFailedError: A program refuses what it is given.
         InvalidInputError: A file cannot be read.
     """
     flux = fields.flux
     secrets = _list_secrets(cluster, fields, keyring)
     source = None if flux is None else _make_source(cluster, flux, keyring)
-    network = await _render_network(cluster, fields.network or NetworkFields())
+    network = await _render_network(cluster, fields.network or NetworkFields(), keyring)
     plan = KubernetesPlan(
         nodes=tuple(node.name for node in cluster.nodes),
         network=network,
         network_namespace=_SYSTEM if _has_cilium(fields) else "default",
+        network_release="cilium" if _has_cilium(fields) else "",
         charts=tuple([await _render(cluster, one, keyring) for one in fields.charts]),
         operator=()
         if flux is None or flux.operator is None
@@ -102,9 +110,16 @@ def _find(program: str) -> Path | None:
     return None if found is None else Path(found)
 
 
-async def _render_network(cluster: Cluster, fields: NetworkFields | str) -> tuple[KubernetesObject, ...]:
+async def _render_network(
+    cluster: Cluster, fields: NetworkFields | str, keyring: Keyring
+) -> tuple[KubernetesObject, ...]:
     if isinstance(fields, str):
         return ()
+    if own := find_own_network(load_patches(cluster.folder, cluster.controllers[0], keyring)):
+        added = "Cilium" if fields.manifests is None else fields.manifests
+        raise TwoNetworksError(
+            f"A patch of the machine configuration brings {own}, and `up` would add {added}."
+        )
     if fields.manifests is not None:
         return read_manifests(cluster.folder / fields.manifests)
     helm = _find("helm")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import InvalidInputError
 from stackyard.bootstrap.kubernetes.helm import HelmChart, merge_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
-__all__ = ["CILIUM_VERSION", "NoNetworkError", "make_cilium"]
+    from stackyard.talosconfig.documents import Patch
+
+__all__ = ["CILIUM_VERSION", "NoNetworkError", "TwoNetworksError", "find_own_network", "make_cilium"]
 
 # What a cluster gets that names no version, so that a rerun does not upgrade its network.
 CILIUM_VERSION = "1.18.4"
@@ -42,6 +45,28 @@ class NoNetworkError(InvalidInputError):
         "Put `helm` on PATH, or give the manifests of the network plugin as a file (`network.manifests` in "
         "bootstrap.yaml), or say `network: none`; nothing was changed."
     )
+
+
+class TwoNetworksError(InvalidInputError):
+    """The machine configuration brings a network plugin, and the cluster would get another one."""
+
+    code = "E-CLUSTER-NETWORK-TWICE"
+    summary = "The cluster would get two network plugins"
+    default_remedy = "Say `network: none` in bootstrap.yaml, or remove the patch; nothing was changed."
+
+
+def find_own_network(patches: Iterable[Patch]) -> str:
+    """Return the network plugin that Talos itself brings by the user's patches; empty for none."""
+    found = ""
+    for patch in patches:
+        if patch.data.get("kind") == "KubeFlannelCNIConfig" and "$patch" not in patch.data:
+            found = "flannel"
+        part: Any = patch.data
+        for key in ("cluster", "network", "cni", "name"):
+            part = part.get(key) if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            found = "" if part == "none" else part
+    return found
 
 
 def make_cilium(*, version: str = "", values: Mapping[str, Any] | None = None) -> HelmChart:

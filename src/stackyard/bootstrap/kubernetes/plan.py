@@ -58,6 +58,7 @@ class KubernetesPlan:
         nodes: The names of its nodes.
         network: The objects of the network plugin; none if the cluster comes with a network.
         network_namespace: Where objects of the network plugin are that name no namespace.
+        network_release: The Helm release that may take the network plugin over.
         charts: Charts that come before Flux.
         operator: The objects of the flux-operator; none if Flux is installed without.
         flux: The objects of Flux; none for a cluster without.
@@ -71,6 +72,7 @@ class KubernetesPlan:
     nodes: tuple[str, ...]
     network: tuple[KubernetesObject, ...] = ()
     network_namespace: str = "default"
+    network_release: str = ""
     charts: tuple[ChartPlan, ...] = ()
     operator: tuple[KubernetesObject, ...] = ()
     flux: tuple[KubernetesObject, ...] = ()
@@ -123,6 +125,7 @@ def _plan_network(open_client: OpenClient, plan: KubernetesPlan) -> list[Planned
             objects=plan.network,
             namespace=_SYSTEM,
             default_namespace=plan.network_namespace,
+            release=plan.network_release,
             # Its pods run on nodes that are not ready without it: the next step proves it.
             waits_for_workloads=False,
         )
@@ -142,6 +145,8 @@ def _apply(
         objects=objects,
         namespace=NAMESPACE,
         default_namespace=NAMESPACE,
+        # Its own chart has this name, and another one for the instance: `flux`.
+        release=name,
         ready=tuple(refer_to(obj) for obj in objects if obj.get("kind") == "FluxInstance"),
         timeout_s=plan.timeout_s,
     )
@@ -154,6 +159,7 @@ def _plan_chart(open_client: OpenClient, plan: KubernetesPlan, chart: ChartPlan,
         objects=chart.objects,
         namespace=chart.namespace,
         default_namespace=chart.namespace,
+        release=chart.name,
         timeout_s=plan.timeout_s,
     )
     after = {one.name: one.step_name for one in plan.charts}

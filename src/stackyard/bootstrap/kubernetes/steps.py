@@ -18,6 +18,7 @@ from stackyard.clients.kubernetes import (
     KubernetesLoginError,
     KubernetesObject,
     ObjectReference,
+    Selection,
     apply_set,
     has_condition,
     is_rolled_out,
@@ -79,6 +80,13 @@ async def _wait_for_all(
         raise failures[0]
 
 
+async def _has_release(client: KubernetesClient, namespace: str, name: str) -> bool:
+    """Return whether helm, or a HelmRelease of Flux, has installed a release: it notes each in a Secret."""
+    labels = f"owner=helm,name={name}"
+    selection = Selection(api_version="v1", kind="Secret", namespace=namespace, labels=labels)
+    return bool(await client.list_objects(selection))
+
+
 def _is_namespace(obj: KubernetesObject, name: str) -> bool:
     return obj.get("kind") == "Namespace" and obj["metadata"]["name"] == name
 
@@ -113,6 +121,7 @@ class ApplyStep:
         namespace: Where the inventory of the set is; it is created if it does not exist.
         default_namespace: Where objects go that name no namespace.
         waits_for_workloads: Whether a proof needs pods that run. Without a network there can be none.
+        release: The Helm release that owns the objects once it exists: Flux may take a chart over.
         ready: Further objects that must be ready, such as those of an operator.
         force: Whether fields that other managers have set are taken over.
         kind_patience_s: How long to wait for kinds that an operator defines.
@@ -125,6 +134,7 @@ class ApplyStep:
     namespace: str
     default_namespace: str = "default"
     waits_for_workloads: bool = True
+    release: str = ""
     ready: tuple[ObjectReference, ...] = ()
     force: bool = False
     kind_patience_s: float = 10.0
@@ -146,6 +156,8 @@ class ApplyStep:
         """Let the API server compare what is there with the objects; see `Step.look`."""
 
         async def compare(client: KubernetesClient) -> str:
+            if self.release and await _has_release(client, self.namespace, self.release):
+                return ""
             if reason := await look_at_set(client, self.set):
                 return reason
             for reference, expectation in self._expected():

@@ -16,7 +16,7 @@ from stackyard.clients.git.run import OWN_SETTINGS, GitError, add_settings, git_
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["GitUnreachableError", "RemoteAccess", "read_remote_refs"]
+__all__ = ["GitRefusedError", "GitUnreachableError", "RemoteAccess", "read_remote_refs"]
 
 _ASKED_S = 30.0
 _CONNECT_S = 10
@@ -26,6 +26,8 @@ _AWAY = re.compile(
     r"|Couldn't connect|Network is unreachable|Operation timed out|Temporary failure in name resolution"
     r"|returned error: (?:429|50[0234])|Empty reply from server|Connection was reset|kex_exchange"
 )
+# git says that it could not ask, where a host has refused the token.
+_WANTS_LOGIN = re.compile(r"could not read (?:Username|Password)|Authentication failed")
 _LINE = re.compile(r"(?P<commit>[0-9a-f]{40,64})\t(?P<name>\S+)")
 
 
@@ -35,6 +37,14 @@ class GitUnreachableError(UnreachableError):
     code = "E-GIT-UNREACHABLE"
     summary = "The Git host cannot be reached"
     default_remedy = "Check the address and the network, then run the command again."
+
+
+class GitRefusedError(GitError):
+    """A Git host answers, and the repository does not open with the given access."""
+
+    code = "E-GIT-REFUSED"
+    summary = "The Git repository does not open"
+    default_remedy = "Check the address, the deploy key or token, and the host keys or the authority."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +77,7 @@ async def read_remote_refs(
 
     Raises:
         GitUnreachableError: Its host does not answer.
-        GitError: The host refuses, or there is no such repository; with the words of git.
+        GitRefusedError: The host refuses, or there is no such repository; with the words of git.
     """
     command = git_command(
         ("ls-remote", "--", url, *names, *(f"{name}^{{}}" for name in names)),
@@ -83,7 +93,8 @@ async def read_remote_refs(
     except GitError as err:
         if _AWAY.search(err.detail):
             raise GitUnreachableError(f"{on_one_line(url)} cannot be reached: {err.detail}") from err
-        raise
+        hint = " The host wants other credentials." if _WANTS_LOGIN.search(err.detail) else ""
+        raise GitRefusedError(f"{on_one_line(url)} does not open.{hint}\n{err.detail}") from err
     found = {match["name"]: match["commit"] for line in said.splitlines() if (match := _LINE.fullmatch(line))}
     plain = {name: commit for name, commit in found.items() if not name.endswith("^{}")}
     return {name: found.get(f"{name}^{{}}", commit) for name, commit in plain.items()}

@@ -24,7 +24,7 @@ class NetworkFields(Value):
     manifests: Annotated[Line | None, Field(description="A file with the manifests of any plugin.")] = None
     cilium_version: Annotated[
         Line | None,
-        Field(description="The version of Cilium's chart; the one that stackyard is tested with."),
+        Field(description="The version of Cilium's chart; 1.18.4 when absent."),
     ] = None
     cilium_values: Annotated[
         dict[str, Any] | None, Field(description="Values of Cilium's chart; they win over those for Talos.")
@@ -83,7 +83,7 @@ class FluxFields(Value):
         Field(description="The version of Flux: `v2.7.3` for the program, `2.7.x` for the operator."),
     ] = None
     components: Annotated[
-        Many[Controller], Field(description="The controllers; those that Flux installs by default.")
+        Many[Controller], Field(description="The controllers; Flux's default ones when absent.")
     ] = ()
     url: Annotated[
         Line | None, Field(description="The repository: `ssh://`, `https://`, or `git@host:path`.")
@@ -97,12 +97,14 @@ class FluxFields(Value):
     known_hosts: Annotated[
         Line | None, Field(description="A file with the host keys of the forge, as OpenSSH writes them.")
     ] = None
-    username: Annotated[Line | None, Field(description="The user that goes with the token; `git`.")] = None
+    username: Annotated[
+        Line | None, Field(description="The user that goes with the token; `git` when absent.")
+    ] = None
     token: Annotated[
         FieldName | None,
         Field(
-            description="The secret field of the cluster with the token; `git_token` or `github_token` "
-            "if it has one."
+            description="The secret field with the token for `https://`. When absent, `git_token` or "
+            "`github_token` if the cluster has one."
         ),
     ] = None
     authority: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.sources.cluster.bootstrap_file import BootstrapFields
 from stackyard.sources.cluster.field_words import CLUSTER_WORDS, NODE_WORDS, SECRET_WORDS
 from stackyard.sources.cluster.fields import (
     REQUIRED,
@@ -27,6 +28,7 @@ FILES: Mapping[str, str] = {
     "nodes": "nodes.yaml",
     "cluster-secrets": "cluster.sops.yaml, decrypted",
     "cluster-toml": "cluster.toml",
+    "bootstrap": "bootstrap.yaml",
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -37,8 +39,14 @@ def cluster_schema(kind: str) -> dict[str, Any]:
     Args:
         kind: One of `FILES`.
     """
-    made = {"cluster": _cluster, "nodes": _nodes, "cluster-secrets": _secrets, "cluster-toml": _toml}[kind]()
-    return {"$schema": _DIALECT, **_drop_nulls(made), "title": f"stackyard {kind}: {FILES[kind]}"}
+    makers = {
+        "cluster": _cluster,
+        "nodes": _nodes,
+        "cluster-secrets": _secrets,
+        "cluster-toml": _toml,
+        "bootstrap": _bootstrap,
+    }
+    return {"$schema": _DIALECT, **_drop_nulls(makers[kind]()), "title": f"stackyard {kind}: {FILES[kind]}"}
 
 
 def _cluster() -> dict[str, Any]:
@@ -71,6 +79,12 @@ def _toml() -> dict[str, Any]:
         _describe(schema, path, name)
     _add_node_words(schema)
     schema["required"] = ["network", "kubernetes", "nodes"]
+    return schema
+
+
+def _bootstrap() -> dict[str, Any]:
+    schema = BootstrapFields.model_json_schema()
+    schema["$defs"]["ChartFields"]["required"] = ["name", "chart"]
     return schema
 
 

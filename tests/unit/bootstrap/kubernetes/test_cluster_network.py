@@ -13,6 +13,7 @@ from stackyard.bootstrap.kubernetes import (
     make_cilium,
     render_chart,
 )
+from stackyard.sources.cluster import bootstrap_page
 
 CHART = HelmChart(release="net", chart="./net", namespace="kube-system", values={"secret": "hunter22"})
 
@@ -30,6 +31,7 @@ def test_cilium_replaces_kube_proxy_through_the_local_balancer_of_talos() -> Non
 def test_a_cluster_without_a_word_on_its_network_gets_a_fixed_version_that_renders_the_same_again() -> None:
     chart = make_cilium()
     assert chart.version == CILIUM_VERSION
+    assert f"{CILIUM_VERSION} when absent" in bootstrap_page.render()
     assert chart.values["hubble"] == {"enabled": False}, "its certificates are new in each rendering"
 
 
@@ -52,6 +54,10 @@ async def test_a_chart_is_rendered_with_values_that_are_in_no_argument(tmp_path:
     )
     account, role = await render_chart(helm, CHART, kubernetes_version="1.35.0")
     assert (account["kind"], role["kind"]) == ("ServiceAccount", "ClusterRole")
+    assert account["metadata"]["annotations"] == {
+        "meta.helm.sh/release-name": "net",
+        "meta.helm.sh/release-namespace": "kube-system",
+    }, "a release of that name can take it over"
     said = (tmp_path / "argv").read_text()
     assert "hunter22" not in said + repr(CHART)
     assert "--kube-version 1.35.0" in said

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.programs import write_program
@@ -82,7 +83,7 @@ def test_an_authority_alone_is_a_secret_without_a_token() -> None:
     ],
 )
 def test_what_is_applied_is_a_branch_a_tag_or_a_commit(
-    named: dict[str, str], reference: dict[str, str]
+    named: dict[str, Any], reference: dict[str, str]
 ) -> None:
     assert make_git_repository(GitSource(url="https://git.home/a.git", **named))["spec"]["ref"] == reference
 

@@ -9,6 +9,7 @@ import jsonschema_rs
 import pytest
 from tests.support.clusters import CLUSTER, NODES, PROXMOX, SAMPLE
 
+from stackyard.sources.cluster import bootstrap_page
 from stackyard.sources.cluster.field_facts import find_field, list_fields
 from stackyard.sources.cluster.field_words import CLUSTER_WORDS, NODE_WORDS
 from stackyard.sources.cluster.fields import ClusterFields, NodeFields
@@ -26,6 +27,11 @@ VALID: dict[str, Any] = {
     "nodes": {"nodes": NODES},
     "cluster-secrets": {"proxmox_api_token_id": "a@pve!b"},
     "cluster-toml": TOML,
+    "bootstrap": {
+        "network": {"cilium_version": "1.18.4"},
+        "charts": [{"name": "a", "chart": "./a"}],
+        "flux": {"url": "https://git.example.com/a.git", "token": "git_token"},
+    },
 }
 
 
@@ -41,6 +47,15 @@ def test_every_field_of_ours_has_words() -> None:
     assert set(CLUSTER_WORDS) == set(ClusterFields.model_fields)
     assert set(NODE_WORDS) == set(NodeFields.model_fields)
     assert all(one.words and one.kind for one in list_fields())
+
+
+def test_every_field_of_the_bootstrap_file_has_words() -> None:
+    page = bootstrap_page.render()
+    assert "| **`chart`** | text |" in page
+    assert "| `network` | fields or `none` |" in page
+    rows = [row for row in page.splitlines() if row.startswith(("| `", "| **`"))]
+    assert len(rows) > 30
+    assert [row for row in rows if row.endswith("|  |")] == []
 
 
 def test_a_field_is_found_by_each_of_its_names() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FILES", "schema"]
 
 # The names that `sources.cluster` has, which is not loaded to show a help.
-FILES = ("cluster", "nodes", "cluster-secrets", "cluster-toml")
+FILES = ("cluster", "nodes", "cluster-secrets", "cluster-toml", "bootstrap")
 
 
 @click.command("schema", cls=Command)
