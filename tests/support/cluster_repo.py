@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,31 @@ class ClusterRepo(StackRepo):
             "vm_cores": 2,
             **changes,
         }
+
+    def add_fault(self, how: str, vmid: int, **fields: Any) -> None:
+        """Let a machine of the lab go wrong in one way."""
+        body = {"kind": "talos", "name": f"{how}-{vmid}", "how": how, "vmid": vmid, **fields}
+        self._ask_lab("POST", "/faults", json.dumps(body).encode())
+
+    def remove_fault(self, how: str, vmid: int) -> None:
+        """End a fault."""
+        self._ask_lab("DELETE", f"/faults/{how}-{vmid}")
+
+    def _ask_lab(self, method: str, path: str, data: bytes | None = None) -> None:
+        headers = {
+            "Authorization": f"PVEAPIToken={self.running.api_token}",
+            "Content-Type": "application/json",
+        }
+        request = urllib.request.Request(
+            f"{self.running.url}/_lab{path}", data=data, headers=headers, method=method
+        )
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        urllib.request.urlopen(request, timeout=30, context=context).close()
+
+    def list_etcds(self) -> list[str]:
+        """Return every etcd that was ever formed on the lab: each accepted bootstrap makes one."""
+        return sorted(self.running.world.store.items("talos_etcd"))
 
 
 @contextlib.contextmanager

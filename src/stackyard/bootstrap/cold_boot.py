@@ -108,11 +108,14 @@ def plan_talos_steps(
             for step in configured
         ),
         PlannedStep(step=etcd, after=controllers, title="Forming etcd"),
-        PlannedStep(step=kubernetes, after=(etcd.name,), title="Waiting for the Kubernetes API"),
+        PlannedStep(
+            step=kubernetes, after=(etcd.name,), title="Waiting for the Kubernetes API", is_change=False
+        ),
         PlannedStep(
             step=health,
             after=(*(step.name for step in configured), kubernetes.name),
             title="Waiting for healthy nodes",
+            is_change=False,
         ),
     )
 

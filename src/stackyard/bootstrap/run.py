@@ -67,12 +67,14 @@ class PlannedStep:
         after: The names of the steps that come before it.
         title: What it does, for a person.
         patience_s: How long its result may stay unseen, before that is an error.
+        is_change: Whether it changes something; False for one that only waits.
     """
 
     step: Step
     after: tuple[str, ...] = ()
     title: str = ""
     patience_s: float = 600.0
+    is_change: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,7 @@ class TimelineRow:
         elapsed_s: How long it took.
         detail: Why it failed, or which steps it was skipped for.
         is_critical: Whether the run would have been shorter without it.
+        is_change: Whether it changed something, if it had something to do.
     """
 
     name: str
@@ -94,6 +97,7 @@ class TimelineRow:
     elapsed_s: float = 0.0
     detail: str = ""
     is_critical: bool = False
+    is_change: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +114,8 @@ class Timeline:
 
     @property
     def has_changes(self) -> bool:
-        """Whether a step had something to do."""
-        return self.is_changed or any(row.outcome == "done" for row in self.rows)
+        """Whether a step changed something; one that waited for what others do did not."""
+        return self.is_changed or any(row.outcome == "done" and row.is_change for row in self.rows)
 
     def join(self, later: Timeline) -> Timeline:
         """Return this and a run that began when this one ended, as one."""
@@ -167,6 +171,7 @@ def _recording(
                 began_s=start - began,
                 elapsed_s=time.monotonic() - start,
                 detail=detail,
+                is_change=planned[name].is_change,
             )
 
     return rows, work

@@ -122,3 +122,10 @@ async def test_a_failed_boot_has_the_code_and_the_remedy_of_each_step() -> None:
     found = {one.detail: (one.kind.code, one.kind.remedy) for one in failed.value.diagnostics}
     assert found["a is odd."] == ("E-ODD", "Make it even.")
     assert set(found) == {"a is odd.", "b cannot be made."}
+
+
+async def test_a_step_that_only_waited_has_changed_nothing() -> None:
+    waited = PlannedStep(step=Recorded("a", []), is_change=False)
+    timeline = await run_steps([waited])
+    assert timeline.rows[0].outcome == "done"
+    assert not timeline.has_changes

@@ -34,8 +34,8 @@ class EtcdLostError(StackyardError):
     code = "E-ETCD-LOST"
     summary = "The etcd of the cluster is gone"
     default_remedy = (
-        "If the nodes were rebuilt, restore etcd from a snapshot, and run the command again: it continues "
-        "from there. --new-etcd NAME forms a new one, and everything that Kubernetes had is lost."
+        "If the nodes were rebuilt, `stackyard cluster restore FILE` brings etcd back from a snapshot; then run "
+        "the command again. --new-etcd NAME forms a new one, and everything that Kubernetes had is lost."
     )
 
 
