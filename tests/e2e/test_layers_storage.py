@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.cli import stackyard
-from tests.support.engine import Flavour, real_engine
+from tests.support.engine import real_engine
 from tests.support.pages import ROOT, Block, Reader, blocks
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed, require_seaweed, start_seaweed
+
+from stackyard.engine.version import Flavour
 
 EXAMPLE = ROOT / "examples/layers"
 

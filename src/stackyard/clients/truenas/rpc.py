@@ -31,10 +31,6 @@ _NO_METHOD = -32601
 _FORBIDDEN = frozenset(("ENOTAUTHENTICATED", "EACCES", "EPERM"))
 
 
-class MethodMissingError(TrueNasRefusedError):
-    """The release has no such method."""
-
-
 class RpcTransport:
     """Calls methods on a connection.
 
@@ -67,7 +63,9 @@ class RpcTransport:
             return
         try:
             is_good = await self._call("auth.login_with_api_key", api_key)
-        except MethodMissingError as err:
+        except TrueNasRefusedError as err:
+            if not err.is_unknown:
+                raise
             raise TrueNasLoginError(
                 f"{self._label} wants the name of the user that the key is of.",
                 remedy="Add it to bootstrap.yaml, below `storage`: `user: NAME`.",
@@ -130,7 +128,7 @@ def _read_error(label: str, method: str, error: Any) -> TrueNasError:
     text = f"{label}, {method}: {said}"
     name = data.get("errname")
     if isinstance(error, dict) and error.get("code") == _NO_METHOD:
-        return MethodMissingError(text)
+        return TrueNasRefusedError(text, is_unknown=True)
     if name == _BUSY:
         return TrueNasBusyError(text)
     return TrueNasLoginError(text) if name in _FORBIDDEN else TrueNasRefusedError(text)
