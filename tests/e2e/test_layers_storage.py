@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.cli import stackyard
-from tests.support.engine import Flavour, real_engine
-from tests.support.pages import ROOT, Reader, blocks
+from tests.support.engine import real_engine
+from tests.support.pages import ROOT, Block, Reader, blocks
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed, require_seaweed, start_seaweed
+
+from stackyard.engine.version import Flavour
 
 EXAMPLE = ROOT / "examples/layers"
 
@@ -62,6 +64,8 @@ def test_the_machine_with_all_states_is_lost_and_everything_is_found_again(
     follow(reader, "Apply it to a lab")
     assert "of them states" in follow(reader, "Keep the states on the storage machine")
     assert "The cluster k8s is up." in follow(reader, "A cluster")
+    named = reader.type(Block(script="stackyard cluster kubeconfig k8s --context k8s\n"))
+    assert "current-context: k8s" in named
     text = (EXAMPLE / "README.md").read_text()
     lost, rebuild, after = blocks(
         text.partition("\n## Rehearse the loss of the storage machine\n")[2].partition("\n## ")[0]

@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.engine import Flavour, real_engine
+from tests.support.engine import real_engine
 from tests.support.pages import Block, Reader
+
+from stackyard.engine.version import Flavour
 
 PAGE = "docs/howto/truenas-datasets.md"
 

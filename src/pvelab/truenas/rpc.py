@@ -12,6 +12,8 @@ from pvelab.truenas.problems import NOT_AUTHENTICATED, CallError, ValidationErro
 from stackyard.base.documents.jsontext import JsonError, parse_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pvelab.truenas.calls import Calls
     from pvelab.truenas.login import Logins
 
@@ -23,6 +25,7 @@ _NO_METHOD = -32601
 _INVALID_PARAMS = -32602
 _CALL_ERROR = -32001
 _LOGIN = "auth.login_with_api_key"
+_LOGIN_EX = "auth.login_ex"
 _KNOWN = frozenset(("jsonrpc", "id", "method", "params"))
 _LARGEST = 64 * 1024
 
@@ -34,9 +37,18 @@ class RpcConnection:
         calls: The methods.
         logins: Who may call them.
         drops_answers: Returns whether the connection is to break in place of the answer to a method.
+        has_plain_login: Whether there is a login with nothing but a key, which releases before 27 have.
     """
 
-    def __init__(self, calls: Calls, logins: Logins, drops_answers: Any) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        logins: Logins,
+        drops_answers: Callable[[str], bool],
+        *,
+        has_plain_login: bool = True,
+    ) -> None:
+        self._logins_by = {_LOGIN_EX, *([_LOGIN] if has_plain_login else [])}
         self._calls = calls
         self._logins = logins
         self._drops_answers = drops_answers
@@ -68,7 +80,7 @@ class RpcConnection:
         if not _is_request(message):
             return "", _error(None, _INVALID_REQUEST, "the message is not a request of JSON-RPC 2.0")
         method, number = str(message["method"]), message.get("id")
-        if method != _LOGIN and not self._calls.has(method):
+        if method not in self._logins_by and not self._calls.has(method):
             return method, _error(number, _NO_METHOD, "Method does not exist")
         try:
             result = self._call(method, message.get("params", []))
@@ -85,6 +97,10 @@ class RpcConnection:
         if method == _LOGIN:
             self._is_logged_in = self._logins.check(str(params[0]) if params else "")
             return self._is_logged_in
+        if method == _LOGIN_EX:
+            answer = self._logins.check_user(params[0] if params else None)
+            self._is_logged_in = answer["response_type"] == "SUCCESS"
+            return answer
         if not self._is_logged_in:
             self._logins.count()
             raise CallError("Not authenticated", NOT_AUTHENTICATED)

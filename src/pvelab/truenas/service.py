@@ -32,6 +32,7 @@ class Release(enum.StrEnum):
     REST_ONLY = "24.10.2.4"
     BOTH = "25.10.1"
     RPC_ONLY = "26.04.0"
+    LOGIN_EX = "27.0"
 
 
 @contextlib.asynccontextmanager
@@ -74,7 +75,7 @@ class _TrueNas:
             if request.transport is not None:
                 request.transport.abort()
             return respond(503)
-        if path.startswith(PREFIX) and self._release is not Release.RPC_ONLY:
+        if path.startswith(PREFIX) and self._release in (Release.REST_ONLY, Release.BOTH):
             response = await answer_rest(request, self._calls, self._logins)
             if self._is_struck("lost-answer", request.method, path) and request.transport is not None:
                 request.transport.abort()
@@ -82,7 +83,10 @@ class _TrueNas:
         upgrade = request.headers.get("Upgrade", "").lower()
         if path == _CURRENT and upgrade == "websocket" and self._release is not Release.REST_ONLY:
             connection = RpcConnection(
-                self._calls, self._logins, lambda method: self._is_struck("lost-answer", "CALL", method)
+                self._calls,
+                self._logins,
+                lambda method: self._is_struck("lost-answer", "CALL", method),
+                has_plain_login=self._release is not Release.LOGIN_EX,
             )
             return await connection.serve(request)
         return respond(404, b"404: Not Found", content_type="text/plain; charset=utf-8")

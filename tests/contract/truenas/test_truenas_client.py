@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.truenas import run_truenas
 
+from pvelab.truenas.login import USER
 from pvelab.truenas.service import Release
 from stackyard.base.errors import UsageError
 from stackyard.base.serving import make_certificate
@@ -22,6 +23,7 @@ from stackyard.clients.truenas import (
 GIB = 2**30
 
 
+# The last one wants the name of a user with each key; `run_truenas` gives it.
 each_release = pytest.mark.parametrize("release", list(Release), ids=lambda release: release.name.lower())
 
 
@@ -156,3 +158,19 @@ async def test_an_address_without_tls_or_with_more_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="https://HOST"):
         async with TrueNasClient(TrueNasEndpoint(url=url, api_key="1-key")):
             pass
+
+
+async def test_a_release_that_wants_the_name_of_a_user_says_so_and_takes_it() -> None:
+    async with run_truenas(Release.LOGIN_EX) as nas:
+        with pytest.raises(TrueNasLoginError, match="name of the user") as caught:
+            async with TrueNasClient(nas.endpoint(user="")):
+                pass
+        assert "`user: NAME`" in caught.value.remedy
+        with pytest.raises(TrueNasLoginError, match=r"key of mallory: AUTH_ERR"):
+            async with TrueNasClient(nas.endpoint(user="mallory")):
+                pass
+
+
+async def test_the_name_of_a_user_works_with_releases_before_as_well() -> None:
+    async with run_truenas(Release.BOTH) as nas, TrueNasClient(nas.endpoint(user=USER)) as client:
+        assert await client.find_dataset("tank") is not None

@@ -53,6 +53,7 @@ def plan_storage_steps(cluster: Cluster, fields: StorageFields | None) -> tuple[
     endpoint = TrueNasEndpoint(
         url=fields.truenas,
         api_key=key,
+        user=fields.user or "",
         fingerprint=fields.fingerprint or "",
         authority="" if fields.authority is None else files.read_text(cluster.folder / fields.authority),
     )

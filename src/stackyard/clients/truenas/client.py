@@ -38,7 +38,7 @@ _NO_MIDDLEWARE = frozenset(
 class _Transport(Protocol):
     """One of the protocols; each method raises `TrueNasError`."""
 
-    async def login(self, api_key: str) -> None:
+    async def login(self, api_key: str, user: str, /) -> None:
         """Log in."""
 
     async def query_datasets(self, name: str) -> Any:
@@ -78,7 +78,7 @@ class TrueNasClient:
         """
         async with contextlib.AsyncExitStack() as stack:
             transport = await self._connect(stack)
-            await transport.login(self._endpoint.api_key)
+            await transport.login(self._endpoint.api_key, self._endpoint.user)
             self._transport, self._open = transport, stack.pop_all()
         return self
 

@@ -23,12 +23,14 @@ class TrueNasEndpoint:
     Attributes:
         url: Its address: `https://nas.lan`, with a port where it is another than 443.
         api_key: The key of the user.
+        user: The name of the user that the key is of; TrueNAS 27 and later need it.
         fingerprint: The SHA-256 of its certificate in hexadecimal digits, with colons or without.
         authority: The certificate of its authority, in PEM.
     """
 
     url: str
     api_key: str = field(repr=False)
+    user: str = ""
     fingerprint: str = ""
     authority: str = ""
 

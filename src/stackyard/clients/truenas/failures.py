@@ -68,11 +68,20 @@ class TrueNasBusyError(TrueNasError):
 
 
 class TrueNasRefusedError(TrueNasError):
-    """TrueNAS refuses a call, in its own words."""
+    """TrueNAS refuses a call, in its own words.
+
+    Args:
+        detail: What it says.
+        is_unknown: Whether the release has no such method.
+    """
 
     code = "E-TRUENAS-REFUSED"
     summary = "TrueNAS refuses a call"
     default_remedy = "The message is that of TrueNAS: correct what it names, and run the command again."
+
+    def __init__(self, detail: str, *, is_unknown: bool = False) -> None:
+        super().__init__(detail)
+        self.is_unknown = is_unknown
 
 
 class TrueNasAnswerError(TrueNasError):

@@ -46,8 +46,8 @@ class RestTransport:
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._headers: dict[str, str] = {}
 
-    async def login(self, api_key: str) -> None:
-        """Keep the key, which goes with each request, and try it.
+    async def login(self, api_key: str, _user: str) -> None:
+        """Keep the key, which goes with each request and says whose it is, and try it.
 
         Raises:
             TrueNasLoginError: The key is not accepted.

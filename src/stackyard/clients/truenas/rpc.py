@@ -27,6 +27,7 @@ __all__ = ["PATH", "RpcTransport"]
 PATH = "/api/current"
 _LONGEST = 500
 _BUSY = "EBUSY"
+_NO_METHOD = -32601
 _FORBIDDEN = frozenset(("ENOTAUTHENTICATED", "EACCES", "EPERM"))
 
 
@@ -45,14 +46,31 @@ class RpcTransport:
         self._timeout_s = timeout_s
         self._number = 0
 
-    async def login(self, api_key: str) -> None:
+    async def login(self, api_key: str, user: str) -> None:
         """Log in.
 
         Raises:
-            TrueNasLoginError: The key is not accepted.
+            TrueNasLoginError: The key is not accepted, or the name of its user is needed.
             TrueNasError: The call failed.
         """
-        if await self._call("auth.login_with_api_key", api_key) is not True:
+        if user:
+            request = {"mechanism": "API_KEY_PLAIN", "username": user, "api_key": api_key}
+            answer = await self._call("auth.login_ex", request)
+            found = answer.get("response_type") if isinstance(answer, dict) else None
+            if found != "SUCCESS":
+                said = on_one_line(str(found))[:_LONGEST]
+                raise TrueNasLoginError(f"{self._label} does not accept the key of {user}: {said}.")
+            return
+        try:
+            is_good = await self._call("auth.login_with_api_key", api_key)
+        except TrueNasRefusedError as err:
+            if not err.is_unknown:
+                raise
+            raise TrueNasLoginError(
+                f"{self._label} wants the name of the user that the key is of.",
+                remedy="Add it to bootstrap.yaml, below `storage`: `user: NAME`.",
+            ) from err
+        if is_good is not True:
             raise TrueNasLoginError(f"{self._label} does not accept the key.")
 
     async def query_datasets(self, name: str) -> Any:
@@ -109,6 +127,8 @@ def _read_error(label: str, method: str, error: Any) -> TrueNasError:
     said = on_one_line(str(reason or error).strip())[:_LONGEST]
     text = f"{label}, {method}: {said}"
     name = data.get("errname")
+    if isinstance(error, dict) and error.get("code") == _NO_METHOD:
+        return TrueNasRefusedError(text, is_unknown=True)
     if name == _BUSY:
         return TrueNasBusyError(text)
     return TrueNasLoginError(text) if name in _FORBIDDEN else TrueNasRefusedError(text)

@@ -84,6 +84,9 @@ class StorageFields(Value):
     """A TrueNAS, and the datasets that have to be there before the cluster."""
 
     truenas: Annotated[Address, Field(description="The address: `https://nas.lan`.")]
+    user: Annotated[
+        Line | None, Field(description="The user whose key it is; TrueNAS 27 and later need the name.")
+    ] = None
     fingerprint: Annotated[
         Fingerprint | None, Field(description="The SHA-256 of its certificate, where no authority signed it.")
     ] = None
