@@ -79,7 +79,7 @@ def start(host: Any, vmid: int) -> str:
             # The agent answers once the machine is up.
             time.sleep(_LOOK_EVERY_S)
             continue
-        addresses = [one["ip-address"] for link in found for one in link.get("ip-addresses", ())]
+        addresses: list[str] = [one["ip-address"] for link in found for one in link.get("ip-addresses", ())]
         return next(one for one in addresses if one.startswith("127.") and one != "127.0.0.1")
 
 

@@ -37,7 +37,7 @@ class KillPoint:
     def is_in(self, line: bytes) -> bool:
         """Return whether a line is this event."""
         event = json.loads(line)
-        return event["type"] == self.moment and event.get("step") == self.step
+        return bool(event["type"] == self.moment and event.get("step") == self.step)
 
 
 def kill_up(repo: ClusterRepo, point: KillPoint) -> tuple[bool, bytes]:
