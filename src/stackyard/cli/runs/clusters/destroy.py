@@ -39,6 +39,7 @@ class WipeNotAllowedError(StackyardError):
 
     code = "E-CLUSTER-WIPE"
     summary = "Machines would be wiped that are not named"
+    default_remedy = "Name each machine that may be wiped in `--allow-destroy`."
     exit_status = ExitStatus.REFUSED
 
 
