@@ -6,8 +6,9 @@ newer clients, such as Terraform 1.13, take for a broken server instead of an ol
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from grpclib.const import Cardinality, Handler, Status
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from grpclib.protocol import H2Protocol
 
 __all__ = ["ClosingServer"]
+
+# How long a client may take to close its side.
+_PARTING_S = 0.2
 
 # What is no call is refused; the user has nothing to do about it.
 logging.getLogger("grpclib").addHandler(logging.NullHandler())
@@ -51,11 +55,28 @@ class ClosingServer(Server):
     def __init__(self, services: Sequence[Any], config: Configuration | None = None) -> None:
         super().__init__(services, config=config)
         self._mapping = _Methods(self._mapping)
-        self._protocols: weakref.WeakSet[H2Protocol] = weakref.WeakSet()
+        self._open: dict[H2Protocol, asyncio.Transport] = {}
+        self._closed = asyncio.Event()
+        self._has_ended = False
 
     def _protocol_factory(self) -> H2Protocol:
         protocol = self.make_protocol(super()._protocol_factory())
-        self._protocols.add(protocol)
+        made, lost = protocol.connection_made, protocol.connection_lost
+
+        def connection_made(transport: Any) -> None:
+            made(transport)
+            self._open[protocol] = transport
+            if self._has_ended:
+                # Its handshake was under way when the server ended.
+                transport.abort()
+
+        def connection_lost(exc: BaseException | None) -> None:
+            lost(exc)
+            self._open.pop(protocol, None)
+            self._closed.set()
+
+        protocol.connection_made = connection_made  # type: ignore[method-assign]
+        protocol.connection_lost = connection_lost  # type: ignore[method-assign]
         return protocol
 
     def make_protocol(self, usual: H2Protocol) -> H2Protocol:
@@ -64,9 +85,16 @@ class ClosingServer(Server):
 
     async def end(self) -> None:
         """Take no more calls, cancel those under way, and close every connection."""
+        self._has_ended = True
         self.close()
-        for protocol in self._protocols:
-            # One whose handshake has not ended has no connection yet.
-            if (connection := getattr(protocol, "connection", None)) is not None:
-                connection.close()
+        for protocol in tuple(self._open):
+            protocol.connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PARTING_S):
+                while self._open:
+                    self._closed.clear()
+                    await self._closed.wait()
+        for transport in tuple(self._open.values()):
+            # TLS parts with a word of both sides; this client says none.
+            transport.abort()
         await self.wait_closed()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+import time
 from pathlib import Path
 
 from h2.config import H2Configuration
@@ -10,6 +12,9 @@ from h2.connection import H2Connection
 from h2.events import ResponseReceived
 
 from stackyard.base.grpc_server import ClosingServer
+from stackyard.base.serving.certificate import make_certificate
+from stackyard.base.serving.sockets import listen
+from stackyard.base.serving.tls import Tls, server_context
 
 
 async def _call(path: Path, method: str) -> dict[str, str]:
@@ -46,3 +51,27 @@ async def test_an_unknown_method_is_refused_as_newer_clients_expect(tmp_path: Pa
         await server.end()
     assert answer["grpc-status"] == "12"
     assert answer["content-type"].startswith("application/grpc")
+
+
+async def test_a_client_that_says_nothing_more_does_not_keep_its_connection() -> None:
+    context = server_context(Tls(make_certificate(["127.0.0.1"])))
+    context.set_alpn_protocols(["h2"])
+    server = ClosingServer([])
+    sock = listen("127.0.0.1", 0)
+    await server.start(sock=sock, ssl=context)
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(*sock.getsockname()[:2], ssl=trusting)
+    # The settings of HTTP/2: the server has taken the connection.
+    assert await reader.read(9)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    began = time.monotonic()
+    await server.end()
+    assert time.monotonic() - began < 5
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    # TLS itself waits half a minute for such a client.
+    async with asyncio.timeout(5):
+        while await reader.read(65536):
+            pass
+    writer.transport.abort()
+    await asyncio.sleep(0)
