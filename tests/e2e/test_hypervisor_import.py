@@ -119,6 +119,8 @@ def test_a_whole_cluster_becomes_files_whose_plans_are_empty(running: lab.Runnin
         "acme.accounts.default": [],
         "acme.plugins.cloud": [],
         "tokens.root@pam!lab": [],
+        "tokens.anna@pve!ci": [],
+        "acl./vms": [],
     }
     texts = {name: file(yard, name).read_text() for name in TARGETS}
     assert "told-to-nobody" not in "".join(texts.values())
@@ -137,7 +139,9 @@ def test_a_whole_cluster_becomes_files_whose_plans_are_empty(running: lab.Runnin
     assert [row["object"] for row in again["left_out"]] == [
         "storages.butter",
         "realms.ad",
+        "tokens.anna@pve!ci",
         "tokens.root@pam!lab",
+        "acl./vms",
     ]
     after = file(yard, "home").read_text()
     assert all(line in after.splitlines() for line in commented.splitlines())

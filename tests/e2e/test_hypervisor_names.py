@@ -258,3 +258,17 @@ def test_a_mapping_is_compared_with_the_device_when_it_is_made_and_when_a_guest_
     yard.write_env("dev", [{**guest, "pci_devices": devices}])
     yard.run("apply", "env:dev", "--yes", "--no-verify")
     assert yard.guests()[100]["status"] == "running"
+
+
+def test_a_mapping_that_stays_as_it_is_stops_no_plan_though_its_device_is_another(yard: Yard) -> None:
+    api = proxmoxer_client(yard.running)
+    parts = [
+        "node=pve1,path=0000:02:00.1,id=8086:1521,iommugroup=99",
+        "node=pve2,path=0000:01:00.0,id=10de:1b80",
+    ]
+    api.cluster.mapping.pci.post(id="old", map=parts)
+    yard.run("import", "hypervisor:home", "--leave", "storages")
+    assert yard.json("plan", "hypervisor:home")["has_changes"] is False
+    file = yard.folder / "hypervisors" / "home.yaml"
+    file.write_text(file.read_text().replace("99", "98"))
+    assert any("`iommu_group` 14 and not 98" in text for _, text in plan(yard, "hypervisor:home"))

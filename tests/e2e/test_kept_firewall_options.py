@@ -12,6 +12,7 @@ from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard, provider_settings
 
 from stackyard import lab
+from stackyard.provider.resources.firewall import node_firewall
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -37,6 +38,18 @@ def differences(yard: Yard, target: str) -> dict[str, tuple[Any, Any]]:
     return {one["attribute"]: (one["before"], one["after"]) for one in change["differences"]}
 
 
+def expected(yard: Yard, plain: dict[str, tuple[Any, Any]], unset: dict[str, Any]) -> dict[str, Any]:
+    """Return what a plan should show.
+
+    bpg/proxmox reads null for an option that Proxmox does by itself, where the built-in provider reads what
+    Proxmox does. So its first plan also writes each of those as it is.
+    """
+    if yard.env["STACKYARD_PROVIDER"] != "bpg":
+        return plain
+    said = {name: (None if name in unset else before, after) for name, (before, after) in plain.items()}
+    return {name: (None, value) for name, value in unset.items()} | said
+
+
 def test_options_that_are_left_out_stay_and_the_plan_shows_what_changes(yard: Yard) -> None:
     api = proxmoxer_client(yard.running)
     limit = "enable=1,burst=9,rate=2/minute"
@@ -45,9 +58,13 @@ def test_options_that_are_left_out_stay_and_the_plan_shows_what_changes(yard: Ya
     api.cluster.firewall.options.put(enable=1, policy_in="REJECT", ebtables=0, log_ratelimit=limit)
     write(yard, "home", {"api": "lab", "firewall": {"options": {"output_policy": "DROP"}}})
     permits = ("--allow-lockout", "pve1")
-    assert differences(yard, "hypervisor:home") == {"output_policy": ("ACCEPT", "DROP")}
+    unset = {"forward_policy": "ACCEPT", "output_policy": "ACCEPT"}
+    assert differences(yard, "hypervisor:home") == expected(
+        yard, {"output_policy": ("ACCEPT", "DROP")}, unset
+    )
     yard.run("apply", "hypervisor:home", *permits)
     found = api.cluster.firewall.options.get()
+    assert found.get("policy_forward", "ACCEPT") == "ACCEPT"
     assert found["policy_out"] == "DROP"
     assert (int(found["enable"]), found["policy_in"], int(found["ebtables"])) == (1, "REJECT", 0)
     assert "burst=9" in found["log_ratelimit"]
@@ -60,9 +77,14 @@ def test_options_that_are_left_out_stay_and_the_plan_shows_what_changes(yard: Ya
     node = api.nodes("pve1").firewall.options
     node.put(enable=0)
     write(yard, "n1", {"node": "pve1", "firewall": {"options": {"nosmurfs": False}}})
-    assert differences(yard, "hypervisor:n1") == {"nosmurfs": (True, False)}
+    alone = dict(node_firewall.SETTINGS.attributes({}, node.get()))
+    assert not alone.pop("enabled")
+    assert differences(yard, "hypervisor:n1") == expected(yard, {"nosmurfs": (True, False)}, alone)
     yard.run("apply", "hypervisor:n1")
-    assert (int(node.get()["enable"]), int(node.get()["nosmurfs"])) == (0, 0)
+    found = node.get()
+    assert (int(found["enable"]), int(found["nosmurfs"])) == (0, 0)
+    kept = {**alone, "enabled": False, "nosmurfs": False}
+    assert node_firewall.SETTINGS.attributes({}, found) == kept
     assert yard.json("drift", "hypervisor:n1")["has_drift"] is False
 
 

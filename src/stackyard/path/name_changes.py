@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.engine.changes import Action
 from stackyard.guard.names_used.interfaces import list_planned, list_zones
@@ -49,7 +49,7 @@ def find_same_names(desired: Desired, instances: Mapping[str, Instance]) -> froz
         if known is None:
             continue
         if user.kind.startswith(_ON_NODES):
-            is_same = all(known.attributes.get(key) == value for key, value in user.values.items())
+            is_same = _has(known.attributes, user.values)
         else:
             before = {(use.kind, use.name) for use in list_uses(user.kind, known.attributes)}
             is_same = before >= {(use.kind, use.name) for use in list_uses(user.kind, user.values)}
@@ -57,6 +57,17 @@ def find_same_names(desired: Desired, instances: Mapping[str, Instance]) -> froz
         if is_same and not user.kind.startswith("network_linux_"):
             found.add(user.address)
     return frozenset(found)
+
+
+def _has(known: Any, value: Any) -> bool:
+    """Return whether a state has a value: null is what a file does not say, and sets have any order."""
+    if isinstance(value, dict):
+        return isinstance(known, dict) and all(_has(known.get(key), one) for key, one in value.items())
+    if isinstance(value, list | tuple):
+        if not isinstance(known, list) or len(known) != len(value):
+            return False
+        return all(any(_has(there, one) for there in known) for one in value)
+    return bool(known == value)
 
 
 def list_leaving(desired: Desired, instances: Mapping[str, Instance]) -> frozenset[tuple[str, str, str]]:
