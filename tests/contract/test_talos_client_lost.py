@@ -19,6 +19,7 @@ from stackyard.clients.talos import TalosClient, TalosEndpoint, TalosUnreachable
 from stackyard.talosapi.messages import pb
 
 _SNAPSHOT = "/machine.MachineService/EtcdSnapshot"
+_UPGRADE = "/machine.MachineService/Upgrade"
 _RECOVER = "/machine.MachineService/EtcdRecover"
 
 
@@ -38,9 +39,16 @@ class Node:
     async def take_nothing(self, _stream: Any) -> None:
         await asyncio.Event().wait()
 
+    async def pull(self, stream: Any) -> None:
+        await stream.recv_message()
+        # Longer than the client waits for other calls.
+        await asyncio.sleep(1.0)
+        await stream.send_message(pb.UpgradeResponse())
+
     def __mapping__(self) -> dict[str, Handler]:
         return {
             _SNAPSHOT: Handler(self.send_part, Cardinality.UNARY_STREAM, pb.EtcdSnapshotRequest, pb.Data),
+            _UPGRADE: Handler(self.pull, Cardinality.UNARY_UNARY, pb.UpgradeRequest, pb.UpgradeResponse),
             _RECOVER: Handler(self.take_nothing, Cardinality.STREAM_UNARY, pb.Data, pb.EtcdRecoverResponse),
         }
 
@@ -82,3 +90,10 @@ async def test_a_node_that_takes_no_more_bytes_is_unreachable(tmp_path: Path) ->
     async with client_of(Node(), tmp_path) as client, asyncio.timeout(5):
         with pytest.raises(TalosUnreachableError):
             await client.upload(_RECOVER, chunks())
+
+
+async def test_a_call_may_take_longer_than_others(tmp_path: Path) -> None:
+    async with client_of(Node(), tmp_path) as client, asyncio.timeout(5):
+        with pytest.raises(TalosUnreachableError, match="did not answer Upgrade in time"):
+            await client.call(_UPGRADE)
+        await client.call(_UPGRADE, timeout_s=4.0)

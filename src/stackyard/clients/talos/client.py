@@ -72,6 +72,7 @@ class TalosClient:
         *,
         node: str | None = None,
         redactor: Redactor = NOTHING_SECRET,
+        timeout_s: float | None = None,
     ) -> Any:
         """Return the answer to a call.
 
@@ -80,6 +81,7 @@ class TalosClient:
             request: The message; an empty one when absent.
             node: The node that the endpoint passes the call on to; the endpoint itself when absent.
             redactor: Hides the secrets of the message, which a refusal may quote.
+            timeout_s: How long this call may take; as long as any other when absent.
 
         Raises:
             TalosRefusedError: The node refuses it.
@@ -92,7 +94,7 @@ class TalosClient:
         )
         message = method.request() if request is None else request
         with self._explain(method.name, redactor):
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
                 return await call(message, metadata=_metadata(node))
 
     async def stream(self, path: str, request: Any = None, *, node: str | None = None) -> AsyncIterator[Any]:
@@ -210,7 +212,7 @@ class TalosClient:
                 raise TalosUnreachableError(f"{shown}: {said}.") from None
             raise TalosRefusedError(f"{shown} refuses {method}: {said}.", err.status.name) from None
         except TimeoutError as err:
-            raise TalosUnreachableError(f"{shown} did not answer in {self._timeout_s:.0f} s.") from err
+            raise TalosUnreachableError(f"{shown} did not answer {method} in time.") from err
         except ssl.SSLError as err:
             reason = err.reason or str(err)
             if isinstance(err, ssl.SSLCertVerificationError):
