@@ -36,5 +36,6 @@ async def read_machine_config(node_name: str, name: str | None, *, is_running: b
         path = Path(out)
         if await asyncio.to_thread(path.exists):
             raise UsageError(f"{path} is there already: name another file.")
-        await asyncio.to_thread(files.make_file, path, config.text.encode())
+        if not await asyncio.to_thread(files.make_file, path, config.text.encode()):
+            raise UsageError(f"{path} was made meanwhile and has other content: name another file.")
     return made.redactor(mask_config(config).text)
