@@ -221,7 +221,7 @@ class TalosClient:
         except StreamTerminatedError as err:
             # TLS 1.3: the client learns with the first call that the other side wants a certificate. A node
             # that was heard before has accepted ours: it reboots, or the network is gone.
-            is_heard = self._open_channel().is_heard
+            is_heard = self._channel is not None and self._channel.is_heard
             kind = TalosUnreachableError if is_heard else TalosCertificateError
             raise kind(f"{shown} ended the connection: {err}.") from err
         except (OSError, ProtocolError) as err:
