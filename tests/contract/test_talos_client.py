@@ -24,6 +24,7 @@ from tests.support.talos import (
 )
 
 from pvelab.talos.machine import TalosMachine
+from stackyard.base.redaction import Redactor
 from stackyard.clients.talos import (
     FingerprintError,
     TalosCertificateError,
@@ -67,6 +68,9 @@ async def test_a_node_in_maintenance_mode_shows_its_disks_and_refuses_its_versio
             assert (await client.list_disks())[0].device_name == "/dev/sda"
             with pytest.raises(TalosRefusedError, match="not implemented in maintenance mode") as refused:
                 await client.read_version()
+            with pytest.raises(TalosRefusedError) as quoted:
+                await client.call("/machine.MachineService/Version", redactor=Redactor(["maintenance mode"]))
+        assert "maintenance mode" not in f"{quoted.value} {quoted.value.__cause__}"
         assert refused.value.status == "UNIMPLEMENTED"
 
 

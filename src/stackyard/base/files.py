@@ -88,8 +88,10 @@ def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
         raise FileError.from_os_error(err, "write", path) from err
 
 
-def make_file(path: Path, data: bytes) -> None:
+def make_file(path: Path, data: bytes) -> bool:
     """Write a private file that is not there yet, whole; of two that are written at once, one stays.
+
+    Returns whether it is this one; whoever needs no certain content goes on with what is there.
 
     Raises:
         ForeignLinkError: The path leads through a link of another user; nothing was written.
@@ -97,11 +99,16 @@ def make_file(path: Path, data: bytes) -> None:
     """
     try:
         with _open_folder_of(path) as (folder, target):
-            with _write_temporary(folder, target, data) as name, contextlib.suppress(FileExistsError):
-                os.link(name, target, src_dir_fd=folder, dst_dir_fd=folder)
+            with _write_temporary(folder, target, data) as name:
+                try:
+                    os.link(name, target, src_dir_fd=folder, dst_dir_fd=folder)
+                    is_made = True
+                except FileExistsError:
+                    is_made = False
             _sync(folder)
     except (OSError, ValueError) as err:
         raise FileError.from_os_error(err, "make", path) from err
+    return is_made
 
 
 def open_file(path: Path, *, mode: int = PRIVATE, is_appended: bool = False) -> BinaryIO:

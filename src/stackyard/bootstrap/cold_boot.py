@@ -132,6 +132,7 @@ def _configure(
     return ConfiguredStep(
         node=node,
         config=config.text,
+        redactor=config.redactor,
         access=settings.access,
         disk=_find_disk(node, config, is_patched=bool(patches)),
         timeout_s=settings.patience.to_install(node),

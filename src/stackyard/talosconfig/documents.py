@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import InvalidInputError, Location
+from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.layout import SecretsSyntaxError
 from stackyard.talosconfig.reading import read_layout
@@ -44,9 +45,11 @@ class MachineConfig:
 
     Attributes:
         documents: Its documents, the main one first.
+        redactor: Hides the secrets that it was made of, from the bundle and from encrypted patches.
     """
 
     documents: tuple[Mapping[str, Any], ...] = field(repr=False)
+    redactor: Redactor = field(default=NOTHING_SECRET, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -66,11 +69,13 @@ class Patch:
         path: The file.
         data: The document.
         place: Returns where the value of some keys and indexes is.
+        secrets: What is encrypted in its file; nothing of a plain file.
     """
 
     path: str
     data: Mapping[str, Any] = field(repr=False)
     place: Callable[..., Location] = field(repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 def key_of(document: Mapping[str, Any]) -> DocumentKey:

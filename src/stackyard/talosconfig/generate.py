@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import InvalidInputError
@@ -81,7 +82,10 @@ def generate_config(
         patched_kinds=frozenset(str(patch.data.get("kind")) for patch in patches),
     )
     config = MachineConfig(documents=tuple(_list_documents(given)))
-    return _without_repeats(apply_patches(config, patches, given.contract)) if patches else config
+    if patches:
+        config = _without_repeats(apply_patches(config, patches, given.contract))
+    secrets = frozenset[str]().union(*(patch.secrets for patch in patches))
+    return replace(config, redactor=bundle.redactor().with_secrets(secrets))
 
 
 # Lists that are sets by their meaning. Patches of other tools repeat what `cluster.yaml` says.

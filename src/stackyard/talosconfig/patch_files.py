@@ -11,7 +11,7 @@ from stackyard.base.documents.yamltext import parse_events
 from stackyard.base.errors import Location
 from stackyard.secrets.keyring import Keyring
 from stackyard.secrets.layout import SecretsSyntaxError
-from stackyard.secrets.protected_file import open_bytes, read_bytes
+from stackyard.secrets.protected_file import OpenedPlain, open_bytes, read_bytes
 from stackyard.talosconfig.documents import Patch
 from stackyard.talosconfig.reading import read_layout
 
@@ -97,15 +97,18 @@ def _read(data: bytes, path: str, keyring: Keyring, found: Diagnostics) -> Itera
         found.add(JSON_PATCH, f"{path} is a list of operations; {reason}.", where)
         return
     try:
-        layout = open_bytes(data, path, keyring).layout()
+        opened = open_bytes(data, path, keyring)
+        layout = opened.layout()
     except SecretsSyntaxError as err:
         found.add(UNREADABLE, err.detail, err.where)
         return
     if layout is None:
         return
+    # Who wrote a value in clear shows it to everybody.
+    secrets = frozenset[str]() if isinstance(opened, OpenedPlain) else opened.secrets()
     for value, place in read_layout(layout, path):
         if value:
-            yield Patch(path=path, data=value, place=place)
+            yield Patch(path=path, data=value, place=place, secrets=secrets)
 
 
 def _find_list(data: bytes, path: str) -> Location | None:

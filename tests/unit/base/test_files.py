@@ -210,6 +210,14 @@ def mallory(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
     monkeypatch.setattr(os, "fstat", fstat)
 
 
+def test_a_file_that_is_there_stays_and_the_caller_learns_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "home.snapshot"
+    assert make_file(path, b"first")
+    assert not make_file(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert listed(tmp_path) == ["home.snapshot"]
+
+
 @pytest.mark.parametrize("write", [replace_file, make_file])
 def test_a_link_of_another_user_is_not_written_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]

@@ -245,3 +245,12 @@ def test_every_file_has_a_schema() -> None:
     assert list(FILES) == list(schema.FILES)
     for name in FILES:
         assert stackyard("--json", "cluster", "schema", name).document["$schema"]
+
+
+def test_a_snapshot_is_encrypted_for_somebody_or_not_at_all(folder: Path, env: dict[str, str]) -> None:
+    stackyard("cluster", "init", cwd=folder, env=env)
+    _, recipient = new_identity()
+    words = ("cluster", "snapshot", "--unencrypted", "--recipient", recipient)
+    refused = stackyard("--json", *words, cwd=folder, env=env)
+    assert refused.status == 64
+    assert "exclude each other" in refused.document["error"]["detail"]

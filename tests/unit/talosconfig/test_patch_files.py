@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.resolved_clusters import make_node
+from tests.support.resolved_clusters import make_cluster, make_node
 from tests.support.secrets import RECIPIENT
-from tests.support.talos_bundles import make_keyring
+from tests.support.talos_bundles import make_keyring, shared_bundle
 
 from stackyard.base.errors import InvalidInputError
+from stackyard.bootstrap.changes.images import KUBELET, replace_image
 from stackyard.secrets.base import SecretsLockedError
 from stackyard.secrets.create import create_sops_file
+from stackyard.talosconfig.difference import difference
+from stackyard.talosconfig.generate import generate_config
 from stackyard.talosconfig.patch_files import list_patch_files, load_patches, parse_patches
 
 PATCH = "machine: {certSANs: [x]}\n"
@@ -115,3 +118,21 @@ def test_places_are_those_of_keys_and_items() -> None:
     assert str(patch.place("machine", "certSANs")) == "patch.yaml:2:3"
     assert str(patch.place("machine", "certSANs", 1)) == "patch.yaml:4:7"
     assert str(patch.place("machine", "unknown")) == "patch.yaml:1:1"
+
+
+def test_what_is_encrypted_in_a_patch_is_hidden_wherever_the_configuration_is_shown(tmp_path: Path) -> None:
+    url = "grpc://omni.example?jointoken=abcdef0123"
+    path = tmp_path / "talos/all/link.sops.yaml"
+    path.parent.mkdir(parents=True)
+    document = f"apiVersion: v1alpha1\nkind: SideroLinkConfig\napiUrl: {url}\n"
+    create_sops_file(path, document.encode(), [RECIPIENT])
+    write(tmp_path, "all/names.yaml", text="machine: {certSANs: [in-clear.example]}\n")
+    patches = load_patches(tmp_path, make_node(1), make_keyring(tmp_path))
+    config = generate_config(make_cluster(tmp_path), "k8s-1", shared_bundle(), patches)
+    without = generate_config(make_cluster(tmp_path), "k8s-1", shared_bundle())
+    # Images are replaced in it before it is compared.
+    image = replace_image(config, KUBELET, "ghcr.io/siderolabs/kubelet:v1.36.0")
+    shown = str([difference(without, config, one.redactor) for one in (config, image)])
+    assert url in config.text
+    assert url not in shown
+    assert "in-clear.example" in shown

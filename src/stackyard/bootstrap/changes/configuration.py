@@ -111,11 +111,10 @@ async def read_drift(wanted: WantedConfigs, node: ClusterNode, access: TalosAcce
             running = await read_running_config(client)
     except TalosError as err:
         return ConfigDrift(node=node, reason=err.detail)
-    redactor = wanted.bundle.redactor()
     made = wanted.make(node, version)
-    changes = difference(running, made, redactor)
+    changes = difference(running, made, made.redactor)
     mended = keep_images(made, running)
-    mending = difference(running, mended, redactor)
+    mending = difference(running, mended, made.redactor)
     left = tuple(one for one in changes if one not in mending)
     if not mending:
         return ConfigDrift(node=node, changes=changes, left=left)
@@ -127,7 +126,7 @@ async def _try(node: ClusterNode, config: MachineConfig, access: TalosAccess) ->
     """Return how Talos would take a configuration. Its words about it are not shown: they have secrets."""
     request = pb.ApplyConfigurationRequest(data=config.text.encode(), mode=_MODES.AUTO, dry_run=True)
     async with access.open(node) as client:
-        answer = await client.call(_APPLY, request)
+        answer = await client.call(_APPLY, request, redactor=config.redactor)
     return str(_MODES.Name(answer.messages[0].mode))
 
 
@@ -198,7 +197,7 @@ async def change_config(
         before = await read_boot_id(client)
         mode = _MODES.AUTO
         try:
-            mode = (await client.call(_APPLY, request)).messages[0].mode
+            mode = (await client.call(_APPLY, request, redactor=config.redactor)).messages[0].mode
         except TalosUnreachableError:
             # The answer was lost. What the node runs with shows whether it took the configuration.
             report(f"{node.name} to answer again")

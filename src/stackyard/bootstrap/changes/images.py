@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard.talosconfig.documents import MAIN, MachineConfig
+from stackyard.talosconfig.documents import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from stackyard.talosconfig.documents import MachineConfig
 
 __all__ = ["COMPONENTS", "KUBELET", "SERVERS", "find_image", "image_version", "keep_images", "replace_image"]
 
@@ -51,7 +54,7 @@ def image_version(image: str | None) -> str:
 
 def replace_image(config: MachineConfig, component: str, image: str) -> MachineConfig:
     """Return a configuration with another image of a component; the same where it has no place for one."""
-    made = MachineConfig(documents=tuple(copy.deepcopy(dict(one)) for one in config.documents))
+    made = replace(config, documents=tuple(copy.deepcopy(dict(one)) for one in config.documents))
     place: Any = _find(made, component)
     if place is not None:
         place["image"] = image

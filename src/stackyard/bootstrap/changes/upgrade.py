@@ -172,7 +172,8 @@ class TalosUpgrade:
         async with self.access.open(node) as client:
             before = await read_boot_id(client)
             try:
-                await client.call(_UPGRADE, request)
+                # Talos pulls the image before it answers.
+                await client.call(_UPGRADE, request, timeout_s=self.timeout_s)
             except TalosUnreachableError:
                 # The answer was lost. What the node runs after its next boot shows whether it took it.
                 report(f"{node.name} to answer again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.bootstrap.talos.wait import BootTimeoutError, wait_for
-from stackyard.clients.talos import TalosError
+from stackyard.clients.talos import TalosError, TalosUnreachableError
 from stackyard.talosapi.messages import pb
 
 if TYPE_CHECKING:
@@ -33,7 +33,13 @@ async def wipe_node(node: ClusterNode, access: TalosAccess, report: Report, *, t
         return ""
     try:
         async with access.open(node) as client:
-            await client.call(_RESET, request)
+            # A node that is away is not waited for.
+            await client.read_version()
+            try:
+                await client.call(_RESET, request)
+            except TalosUnreachableError:
+                # The answer was lost. What the node becomes shows whether it took it.
+                report(f"{node.name} to answer again")
     except TalosError as err:
         return err.detail
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
+from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.bootstrap.step import absent, present, unknown
 from stackyard.bootstrap.talos.identity import describe_disks, require_node
 from stackyard.bootstrap.talos.wait import BootTimeoutError, wait_for
@@ -19,6 +20,7 @@ from stackyard.path.clusters.nodes import read_disk
 from stackyard.talosapi.messages import pb
 
 if TYPE_CHECKING:
+    from stackyard.base.redaction import Redactor
     from stackyard.bootstrap.step import Observation, Report
     from stackyard.bootstrap.talos.access import TalosAccess
     from stackyard.clients.talos import TalosClient
@@ -64,6 +66,7 @@ class ConfiguredStep:
         access: The API of the nodes.
         disk: Where the configuration installs Talos: a path, or a serial number; empty if that is unknown.
         timeout_s: How long the installation may take.
+        redactor: Hides the secrets of the configuration in what the node says of it.
     """
 
     node: ClusterNode
@@ -71,6 +74,7 @@ class ConfiguredStep:
     access: TalosAccess = field(repr=False)
     disk: str = ""
     timeout_s: float = 900.0
+    redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
     # The certificates of maintenance mode that the configuration was sent to: each boot has its own.
     _sent_to: set[str] = field(default_factory=set, repr=False, compare=False)
 
@@ -153,10 +157,10 @@ class ConfiguredStep:
         )
         if client.fingerprint is not None:
             self._sent_to.add(client.fingerprint)
-        answer = await client.call(_APPLY, request)
+        answer = await client.call(_APPLY, request, redactor=self.redactor)
         for message in answer.messages:
             for warning in message.warnings:
-                report(f"{self.node.name}, which warns: {warning}")
+                report(self.redactor(f"{self.node.name}, which warns: {warning}"))
 
     async def prove(self, report: Report) -> None:
         """Wait until it answers to the certificate of its cluster; see `Step.prove`.

@@ -41,14 +41,20 @@ async def wait_for(
     Raises:
         BootTimeoutError: It did not come, with the last reason.
     """
-    ends, said = time.monotonic() + timeout_s, ""
+    began, said = time.monotonic(), ""
     for pause_s in _PAUSES:
-        reason = await look()
+        try:
+            async with asyncio.timeout(timeout_s - (time.monotonic() - began)) as limit:
+                reason = await look()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise BootTimeoutError(f"Waited {timeout_s:.0f} s for {what}: {said or 'no answer'}") from None
         if not reason:
             return
         if reason != said:
             report(reason)
             said = reason
-        if time.monotonic() > ends:
+        if time.monotonic() - began > timeout_s:
             raise BootTimeoutError(f"Waited {timeout_s:.0f} s for {what}: {reason}")
         await asyncio.sleep(pause_s)

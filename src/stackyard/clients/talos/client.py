@@ -13,6 +13,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from stackyard.base.documents.yamltext import parse_yaml
+from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.clients.talos.connection import close_channel, open_channel
 from stackyard.clients.talos.failures import (
     TalosCertificateError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterator
     from types import TracebackType
 
+    from stackyard.base.redaction import Redactor
     from stackyard.clients.talos.connection import PinnedChannel, TalosEndpoint
 
 __all__ = ["TalosClient"]
@@ -63,13 +65,23 @@ class TalosClient:
             await close_channel(self._channel)
             self._channel = None
 
-    async def call(self, path: str, request: Any = None, *, node: str | None = None) -> Any:
+    async def call(
+        self,
+        path: str,
+        request: Any = None,
+        *,
+        node: str | None = None,
+        redactor: Redactor = NOTHING_SECRET,
+        timeout_s: float | None = None,
+    ) -> Any:
         """Return the answer to a call.
 
         Args:
             path: The method: `/machine.MachineService/Version`.
             request: The message; an empty one when absent.
             node: The node that the endpoint passes the call on to; the endpoint itself when absent.
+            redactor: Hides the secrets of the message, which a refusal may quote.
+            timeout_s: How long this call may take; as long as any other when absent.
 
         Raises:
             TalosRefusedError: The node refuses it.
@@ -81,12 +93,12 @@ class TalosClient:
             self._open_channel(), path, method.request, method.response
         )
         message = method.request() if request is None else request
-        with self._explain(method.name):
-            async with asyncio.timeout(self._timeout_s):
+        with self._explain(method.name, redactor):
+            async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
                 return await call(message, metadata=_metadata(node))
 
     async def stream(self, path: str, request: Any = None, *, node: str | None = None) -> AsyncIterator[Any]:
-        """Yield the answers of a call that has many; the time between two of them has no limit.
+        """Yield the answers of a call that has many; each may take as long as one call.
 
         Raises:
             TalosError: As for `call`.
@@ -100,11 +112,15 @@ class TalosClient:
             async with call.open(metadata=_metadata(node)) as opened:
                 async with asyncio.timeout(self._timeout_s):
                     await opened.send_message(message, end=True)
-                async for answer in opened:
+                while True:
+                    async with asyncio.timeout(self._timeout_s):
+                        answer = await opened.recv_message()
+                    if answer is None:
+                        return
                     yield answer
 
     async def upload(self, path: str, parts: AsyncIterable[bytes]) -> Any:
-        """Send bytes in many messages, and return the answer; the time between two of them has no limit.
+        """Send bytes in many messages, and return the answer; each may take as long as one call.
 
         Raises:
             TalosError: As for `call`.
@@ -116,8 +132,10 @@ class TalosClient:
         with self._explain(method.name):
             async with call.open() as opened:
                 async for part in parts:
-                    await opened.send_message(method.request(bytes=part))
-                await opened.end()
+                    async with asyncio.timeout(self._timeout_s):
+                        await opened.send_message(method.request(bytes=part))
+                async with asyncio.timeout(self._timeout_s):
+                    await opened.end()
                 async with asyncio.timeout(self._timeout_s):
                     return await opened.recv_message()
 
@@ -181,7 +199,7 @@ class TalosClient:
         return self._channel
 
     @contextlib.contextmanager
-    def _explain(self, method: str) -> Iterator[None]:
+    def _explain(self, method: str, redactor: Redactor = NOTHING_SECRET) -> Iterator[None]:
         """Turn what the library raises into our errors."""
         shown = str(self.endpoint)
         try:
@@ -189,19 +207,23 @@ class TalosClient:
         except TalosError:
             raise
         except GRPCError as err:
+            said = redactor(err.message or "no answer")
             if err.status is Status.UNAVAILABLE:
-                raise TalosUnreachableError(f"{shown}: {err.message or 'no answer'}.") from err
-            raise TalosRefusedError(f"{shown} refuses {method}: {err.message}.", err.status.name) from err
+                raise TalosUnreachableError(f"{shown}: {said}.") from None
+            raise TalosRefusedError(f"{shown} refuses {method}: {said}.", err.status.name) from None
         except TimeoutError as err:
-            raise TalosUnreachableError(f"{shown} did not answer in {self._timeout_s:.0f} s.") from err
+            raise TalosUnreachableError(f"{shown} did not answer {method} in time.") from err
         except ssl.SSLError as err:
             reason = err.reason or str(err)
             if isinstance(err, ssl.SSLCertVerificationError):
                 reason = err.verify_message or reason
             raise _kind_of(err)(f"{shown}: {reason}.") from err
         except StreamTerminatedError as err:
-            # TLS 1.3: the client learns with the first call that the other side wants a certificate.
-            raise TalosCertificateError(f"{shown} ended the connection: {err}.") from err
+            # TLS 1.3: the client learns with the first call that the other side wants a certificate. A node
+            # that was heard before has accepted ours: it reboots, or the network is gone.
+            is_heard = self._channel is not None and self._channel.is_heard
+            kind = TalosUnreachableError if is_heard else TalosCertificateError
+            raise kind(f"{shown} ended the connection: {err}.") from err
         except (OSError, ProtocolError) as err:
             problem = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else err
             raise TalosUnreachableError(f"{shown}: {problem}.") from err

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from grpclib.client import Channel
+from grpclib.client import Channel, Handler
 from grpclib.config import Configuration
+from grpclib.protocol import H2Protocol
 
 from stackyard.clients.talos.failures import FingerprintError, TalosUnreachableError
 from stackyard.talosapi.methods import PORT
 
 if TYPE_CHECKING:
-    from grpclib.protocol import H2Protocol
+    from collections.abc import Callable
 
 __all__ = ["PinnedChannel", "TalosCredentials", "TalosEndpoint", "close_channel", "open_channel"]
 
@@ -69,6 +70,18 @@ class TalosEndpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class _HeardProtocol(H2Protocol):
+    """Tells of all that the server says."""
+
+    def __init__(self, channel: Channel, note_heard: Callable[[], None]) -> None:
+        super().__init__(Handler(), channel._config, channel._h2_config)
+        self._note_heard = note_heard
+
+    def data_received(self, data: bytes) -> None:
+        self._note_heard()
+        super().data_received(data)
+
+
 class PinnedChannel(Channel):
     """A channel that compares the public key of the server before anything is sent.
 
@@ -79,6 +92,14 @@ class PinnedChannel(Channel):
     pinned: str | None = None
     shown: str = ""
     is_maintenance: bool = False
+    # A server speaks first once it accepts who we are; one that does not ends the connection without a word.
+    is_heard: bool = False
+
+    def _protocol_factory(self) -> H2Protocol:
+        return _HeardProtocol(self, self._note_heard)
+
+    def _note_heard(self) -> None:
+        self.is_heard = True
 
     async def _create_connection(self) -> H2Protocol:
         protocol = await super()._create_connection()

@@ -79,7 +79,7 @@ class RestTransport:
             async with self._session.request(
                 method, url, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
             ) as response:
-                status, data = response.status, await response.content.read(_LARGEST_ANSWER)
+                status, data = response.status, await _read_body(response)
         except (aiohttp.ClientError, OSError) as err:
             raise TrueNasUnreachableError(
                 f"{label} broke the connection in {method} {shown}: {describe_failure(err)}."
@@ -87,6 +87,17 @@ class RestTransport:
         if status == HTTPStatus.OK:
             return _parse(label, shown, data)
         raise _read_error(f"{label}, {method} {shown}", status, data)
+
+
+async def _read_body(response: aiohttp.ClientResponse) -> bytes:
+    """Return an answer whole, however many packets it came in."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > _LARGEST_ANSWER:
+            raise aiohttp.ClientPayloadError(f"the answer is larger than {_LARGEST_ANSWER} bytes")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _parse(label: str, path: str, data: bytes) -> Any:

@@ -26,15 +26,16 @@ async def read_machine_config(node_name: str, name: str | None, *, is_running: b
     """
     opened = open_talos_cluster(name)
     (node,) = choose_nodes(opened.cluster, (node_name,))
+    wanted = WantedConfigs(cluster=opened.cluster, bundle=opened.bundle, keyring=opened.keyring)
+    # Also for the running one: the files say which of its values are encrypted.
+    config = made = await asyncio.to_thread(wanted.make, node)
     if is_running:
         async with opened.access.open(node) as client:
             config = await read_running_config(client)
-    else:
-        wanted = WantedConfigs(cluster=opened.cluster, bundle=opened.bundle, keyring=opened.keyring)
-        config = await asyncio.to_thread(wanted.make, node)
     if out is not None:
         path = Path(out)
         if await asyncio.to_thread(path.exists):
             raise UsageError(f"{path} is there already: name another file.")
-        await asyncio.to_thread(files.make_file, path, config.text.encode())
-    return opened.bundle.redactor()(mask_config(config).text)
+        if not await asyncio.to_thread(files.make_file, path, config.text.encode()):
+            raise UsageError(f"{path} was made meanwhile and has other content: name another file.")
+    return made.redactor(mask_config(config).text)

@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
+from stackyard.base.diagnostics import describe
+from stackyard.base.errors import ExitStatus
 from stackyard.bootstrap.changes.removal import NodeRemoval, find_removed
 from stackyard.bootstrap.talos.kubeconfig import kubernetes_of
 from stackyard.cli.result import Result
@@ -15,17 +17,20 @@ from stackyard.cli.runs.clusters.opened import open_talos_cluster
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.target import allowances
+from stackyard.cli.views.failure import write_failure
 from stackyard.path.clusters.configure import configure
 from stackyard.path.plan import PlanRequest
 from stackyard.sources.cluster.kind import CLUSTER
 
 if TYPE_CHECKING:
+    from stackyard.base.errors import StackyardError
     from stackyard.bootstrap.changes.removal import RemovedNode
     from stackyard.cli.runs.clusters.opened import TalosCluster
+    from stackyard.cli.runs.stacks.apply_one import AppliedStack
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
 
-__all__ = ["run_remove_node"]
+__all__ = ["make_result", "run_remove_node"]
 
 
 async def run_remove_node(session: Session, values: dict[str, Any]) -> Result:
@@ -52,16 +57,38 @@ async def run_remove_node(session: Session, values: dict[str, Any]) -> Result:
             cluster=cluster, access=access, open_client=open_client, timeout_s=values["timeout_s"]
         )
         await _leave_etcd(session, removal, found)
-        are_vms_changed = await _destroy_vms(session, values, opened)
+        applied = await _destroy_vms(session, values, opened)
         # Last: a node that still runs would register itself again.
         await _leave_kubernetes(session, removal, found)
+    return make_result(cluster.name, found, applied)
+
+
+def make_result(name: str, found: list[RemovedNode], applied: AppliedStack | None) -> Result:
+    """Return what was removed, and what is wrong with the VMs that stay.
+
+    Args:
+        name: The cluster.
+        found: The nodes that were removed.
+        applied: What became of the VMs; None for a cluster without.
+    """
+    problems: list[StackyardError] = []
+    if applied is not None:
+        problems = [*applied.down, *([] if applied.problem is None else [applied.problem])]
+
+    def show(writer: TextWriter) -> None:
+        _show_removed(writer, found, name)
+        for problem in problems:
+            write_failure(writer, problem)
+
     return Result(
         document={
-            "cluster": cluster.name,
+            "cluster": name,
             "removed": [_document(one) for one in found],
-            "vms_changed": are_vms_changed,
+            "vms_changed": applied is not None and applied.applied is not None,
+            "problems": [describe(problem) for problem in problems],
         },
-        show=lambda writer: _show_removed(writer, found, cluster.name),
+        show=show,
+        status=ExitStatus.FAILED if problems else ExitStatus.DONE,
     )
 
 
@@ -110,11 +137,11 @@ def _show_found(writer: TextWriter, found: list[RemovedNode]) -> None:
         writer.line(f"{one.name}: {', '.join(parts) or 'no longer in etcd or Kubernetes'}")
 
 
-async def _destroy_vms(session: Session, values: dict[str, Any], opened: TalosCluster) -> bool:
-    """Plan the cluster without these nodes and apply that; return whether anything was changed."""
+async def _destroy_vms(session: Session, values: dict[str, Any], opened: TalosCluster) -> AppliedStack | None:
+    """Plan the cluster without these nodes and apply that; None for a cluster without VMs."""
     cluster = opened.cluster
     if cluster.proxmox is None:
-        return False
+        return None
     await asyncio.to_thread(configure, cluster, keyring=opened.keyring)
     options = {
         **values,
@@ -126,5 +153,4 @@ async def _destroy_vms(session: Session, values: dict[str, Any], opened: TalosCl
     }
     command = StackCommand(session, options)
     request = PlanRequest(allowances=allowances(options))
-    applied = await apply_stack(command, await command.choose(options["target"]), request)
-    return applied.applied is not None
+    return await apply_stack(command, await command.choose(options["target"]), request)

@@ -49,8 +49,11 @@ async def run_snapshot(session: Session, values: dict[str, Any]) -> Result:
 
     Raises:
         SnapshotRecipientError: It is not clear for whom it is encrypted; no node was asked.
+        UsageError: The file is there already, or the options contradict each other.
         TalosError: No control plane node gives one.
     """
+    if values["unencrypted"] and values["recipients"]:
+        raise UsageError("--unencrypted and --recipient exclude each other: say whether it is encrypted.")
     opened = open_talos_cluster(values["name"])
     recipients = () if values["unencrypted"] else _choose_recipients(opened, values["recipients"])
     path = Path(values["out"] or _default_name(opened.cluster.name, is_encrypted=bool(recipients)))
@@ -59,7 +62,8 @@ async def run_snapshot(session: Session, values: dict[str, Any]) -> Result:
     with events.step(session.emit, "snapshot", "Taking a snapshot of etcd"):
         node, data = await take_snapshot(opened.cluster.controllers, opened.access)
     content = await asyncio.to_thread(encrypt_whole, data, recipients) if recipients else data
-    await asyncio.to_thread(files.make_file, path, content)
+    if not await asyncio.to_thread(files.make_file, path, content):
+        raise UsageError(f"{path} was made meanwhile and has other content: name another file.")
     return Result(
         document={
             "cluster": opened.cluster.name,
