@@ -82,6 +82,18 @@ def test_a_missing_key_stops_before_any_vm_exists(repo: ClusterRepo) -> None:
     assert proxmoxer_client(repo.running).cluster.resources.get(type="vm") == []
 
 
+def test_secrets_that_are_missing_are_not_made_again_for_a_cluster_that_is_there(repo: ClusterRepo) -> None:
+    repo.run("cluster", "up", "--yes")
+    secrets = repo.root / "talos/talsecret.sops.yaml"
+    kept = secrets.read_bytes()
+    secrets.unlink()
+    refused = repo.json("cluster", "up", "--yes", status=None)["error"]
+    assert refused["code"] == "E-TALOS-SECRETS-ABSENT"
+    assert not secrets.exists()
+    secrets.write_bytes(kept)
+    assert repo.json("cluster", "up", "--yes")["has_changes"] is False
+
+
 @pytest.mark.judges("talosctl")
 def test_talosctl_sees_the_members_of_etcd(repo: ClusterRepo, tmp_path: Path) -> None:
     talosctl = find_judge("talosctl")

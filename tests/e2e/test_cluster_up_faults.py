@@ -65,7 +65,7 @@ def test_nodes_of_another_cluster_are_left_alone(repo: ClusterRepo) -> None:
     secrets = repo.root / "talos/talsecret.sops.yaml"
     kept = secrets.read_text()
     secrets.unlink()
-    failed = repo.json("cluster", "up", "--yes", "--node-wait", "2", status=1)
+    failed = repo.json("cluster", "up", "--yes", "--new-etcd", "home", "--node-wait", "2", status=1)
     assert "E-CLUSTER-FOREIGN-NODE" in codes(failed)
     secrets.write_text(kept)
     assert repo.json("cluster", "up", "--yes")["has_changes"] is False

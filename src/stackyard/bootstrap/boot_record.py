@@ -69,11 +69,13 @@ class EtcdMark:
 
     Attributes:
         node: The node that formed it, or is to form it.
-        is_formed: Whether it was seen; before that, only the wish is known.
+        is_formed: Whether it was seen, or is in a snapshot; before that, only the wish is known.
+        is_foreign: Whether that was with other secrets: a former cluster of this name, or these are wrong.
     """
 
     node: str
     is_formed: bool
+    is_foreign: bool = False
 
 
 class BootRecord:
@@ -97,8 +99,17 @@ class BootRecord:
             RecordDamagedError: The record is something else.
             StoreError: The store cannot be read.
         """
-        mark, _ = await asyncio.to_thread(self._read)
+        mark, _ = await self.read_tagged()
         return mark
+
+    async def read_tagged(self) -> tuple[EtcdMark | None, Expect]:
+        """Return what `read` does, and what a write that was decided by it expects.
+
+        Raises:
+            RecordDamagedError: The record is something else.
+            StoreError: The store cannot be read.
+        """
+        return await asyncio.to_thread(self._read)
 
     def _read(self) -> tuple[EtcdMark | None, Expect]:
         stored = self._objects.get(self.key)
@@ -109,29 +120,34 @@ class BootRecord:
             identity, node, state = (str(fields[name]) for name in ("cluster", "node", "state"))
         except (JsonError, TypeError, KeyError) as err:
             raise RecordDamagedError(f"{self.key} is not the record of a cluster.") from err
-        if identity != self._identity:
-            # A former cluster of this name, with other secrets.
-            return None, stored.tag
-        return EtcdMark(node=node, is_formed=state == _FORMED), stored.tag
+        is_foreign = identity != self._identity
+        return EtcdMark(node=node, is_formed=state == _FORMED, is_foreign=is_foreign), stored.tag
 
-    async def note_forming(self, node: str) -> None:
+    async def note_forming(self, node: str, *, expect: Expect) -> None:
         """Write down that a node is to form etcd, before it is asked.
+
+        Args:
+            node: The node.
+            expect: What `read_tagged` gave when the node was chosen.
 
         Raises:
             ConflictError: Another run wrote in between.
             StoreError: It cannot be stored; no node may be asked then.
         """
-        await asyncio.to_thread(self._write, node, _FORMING)
+        await asyncio.to_thread(self._write, node, _FORMING, expect)
 
     async def note_formed(self, node: str) -> None:
         """Write down that etcd was seen, unless that is known.
 
         Raises:
+            ConflictError: Another run wrote in between.
             StoreError: It cannot be stored.
         """
-        mark = await self.read()
-        if mark is None or not mark.is_formed:
-            await asyncio.to_thread(self._write, node if mark is None else mark.node, _FORMED)
+        mark, expect = await self.read_tagged()
+        if mark is None or mark.is_foreign:
+            await asyncio.to_thread(self._write, node, _FORMED, expect)
+        elif not mark.is_formed:
+            await asyncio.to_thread(self._write, mark.node, _FORMED, expect)
 
     async def forget(self) -> None:
         """Forget the etcd of this cluster: it was destroyed as a whole, by name.
@@ -141,8 +157,7 @@ class BootRecord:
         """
         await asyncio.to_thread(self._objects.delete, self.key)
 
-    def _write(self, node: str, state: str) -> None:
-        _, expect = self._read()
+    def _write(self, node: str, state: str, expect: Expect) -> None:
         fields = {"cluster": self._identity, "node": node, "state": state, "at": int(time.time())}
         self._objects.put(self.key, orjson.dumps(fields), expect=expect)
 

@@ -7,8 +7,14 @@ import asyncio
 import pytest
 
 from stackyard.base import events
-from stackyard.bootstrap.boot_record import BootRecord, ClusterBusyError, RecordDamagedError, hold_cluster
-from stackyard.clients.objects import ANYTHING, MemoryObjects
+from stackyard.bootstrap.boot_record import (
+    BootRecord,
+    ClusterBusyError,
+    EtcdMark,
+    RecordDamagedError,
+    hold_cluster,
+)
+from stackyard.clients.objects import ABSENT, ANYTHING, ConflictError, MemoryObjects
 
 STATE = "cluster/home/default"
 
@@ -17,7 +23,7 @@ async def test_what_is_remembered_is_of_one_cluster_and_shows_no_secret() -> Non
     objects = MemoryObjects()
     record = BootRecord(objects, STATE, "the id of a cluster")
     assert await record.read() is None
-    await record.note_forming("k8s-1")
+    await record.note_forming("k8s-1", expect=ABSENT)
     mark = await record.read()
     assert mark is not None
     assert (mark.node, mark.is_formed) == ("k8s-1", False)
@@ -30,9 +36,24 @@ async def test_what_is_remembered_is_of_one_cluster_and_shows_no_secret() -> Non
     assert b"the id of a cluster" not in stored.data
     # The same name with other secrets is another cluster.
     other = BootRecord(objects, STATE, "another id")
-    assert await other.read() is None
-    await other.note_forming("k8s-3")
-    assert await record.read() is None
+    mark, tag = await other.read_tagged()
+    assert mark is not None
+    assert mark.is_foreign
+    await other.note_forming("k8s-3", expect=tag)
+    mark = await record.read()
+    assert mark is not None
+    assert mark.is_foreign
+    await record.note_formed("k8s-4")
+    assert await record.read() == EtcdMark(node="k8s-4", is_formed=True)
+
+
+async def test_a_decision_by_a_record_that_changed_since_is_not_written() -> None:
+    record = BootRecord(MemoryObjects(), STATE, "id")
+    _, tag = await record.read_tagged()
+    await record.note_formed("k8s-1")
+    with pytest.raises(ConflictError):
+        await record.note_forming("k8s-2", expect=tag)
+    assert await record.read() == EtcdMark(node="k8s-1", is_formed=True)
 
 
 async def test_a_record_that_is_something_else_is_an_error() -> None:

@@ -72,7 +72,7 @@ async def list_problems(
         for node, texts in zip(cluster.nodes, of_nodes, strict=True)
         for text in texts
     ]
-    problems += [Problem(part=ETCD, text=text) for text in _etcd_problems(cluster, found)]
+    problems += [Problem(part=ETCD, text=text) for text in _etcd_problems(found)]
     if needs_kubernetes:
         # A node that says itself what it lacks is not reported twice.
         known = {one.part for one in problems}
@@ -80,14 +80,12 @@ async def list_problems(
     return tuple(problems)
 
 
-def _etcd_problems(cluster: Cluster, found: ClusterNodes) -> Iterator[str]:
+def _etcd_problems(found: ClusterNodes) -> Iterator[str]:
     if not found.members:
         yield "no control plane node answers for it"
         return
-    addresses = frozenset[str]().union(*(one.addresses for one in found.members))
-    for node in cluster.controllers:
-        if str(node.address) not in addresses:
-            yield f"{node.name} is no member"
+    for name in found.no_members:
+        yield f"{name} is no member"
     for member in found.strange_members:
         places = ", ".join(sorted(member.addresses))
         yield f"{member.name} ({places}) is a member, and no node of the file"

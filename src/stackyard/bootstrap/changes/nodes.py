@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import StackyardError
 from stackyard.bootstrap.talos.kubeconfig import fetch_kubeconfig
-from stackyard.bootstrap.talos.members import ask_etcd
+from stackyard.bootstrap.talos.members import ask_etcd, list_strange
 from stackyard.bootstrap.talos.status import read_status
 from stackyard.clients.kubernetes import KubernetesClient, Patience, Selection, parse_kubeconfig
 from stackyard.clients.talos import TalosError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.bootstrap.talos.access import TalosAccess
-    from stackyard.bootstrap.talos.members import EtcdMember
+    from stackyard.bootstrap.talos.members import EtcdMember, NodeEtcd
     from stackyard.bootstrap.talos.status import NodeStatus
     from stackyard.clients.talos import TalosClient
     from stackyard.sources.cluster.model import Cluster, ClusterNode
@@ -81,6 +81,7 @@ class ClusterNodes:
         reports: The nodes of the file, in its order.
         members: The members of etcd; empty where no control plane node answers for it.
         strange_members: Members of etcd that are no node of the file: removed nodes that did not leave it.
+        no_members: The names of control plane nodes that are no members.
         strange_nodes: Nodes of Kubernetes that are no node of the file.
         kubernetes_reason: Why Kubernetes could not be asked, empty if it could.
     """
@@ -88,6 +89,7 @@ class ClusterNodes:
     reports: tuple[NodeReport, ...]
     members: tuple[EtcdMember, ...] = ()
     strange_members: tuple[EtcdMember, ...] = ()
+    no_members: tuple[str, ...] = ()
     strange_nodes: tuple[KubernetesNode, ...] = ()
     kubernetes_reason: str = ""
 
@@ -112,14 +114,22 @@ async def read_nodes(cluster: Cluster, access: TalosAccess) -> ClusterNodes:
     )
     names = {node.name for node in cluster.nodes}
     members = next((one.members for one in etcds if one.has_etcd), ())
-    addresses = {str(node.address) for node in cluster.controllers}
     return ClusterNodes(
         reports=reports,
         members=members,
-        strange_members=tuple(one for one in members if not one.addresses & addresses),
+        strange_members=list_strange(etcds),
+        no_members=tuple(one.node.name for one in etcds if not _is_member(one, members)),
         strange_nodes=tuple(one for name, one in known.items() if name not in names),
         kubernetes_reason=reason,
     )
+
+
+def _is_member(asked: NodeEtcd, members: tuple[EtcdMember, ...]) -> bool:
+    """Return whether a node is a member: by its own number, or as far as others know it."""
+    if asked.has_etcd:
+        return any(one.number == asked.number for one in members)
+    name, address = asked.node.name, str(asked.node.address)
+    return any(one.name == name or address in one.addresses for one in members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,8 @@ async def find_removed(cluster: Cluster, access: TalosAccess, name: str) -> Remo
         raise UnhealthyError(f"Kubernetes: {found.kubernetes_reason} Nothing was changed.")
     return RemovedNode(
         name=name,
-        member=next((one for one in found.strange_members if one.name == name), None),
+        # Over all members: at its address, there may be another node since.
+        member=next((one for one in found.members if one.name == name), None),
         kubernetes=next((one for one in found.strange_nodes if one.name == name), None),
     )
 
@@ -145,8 +146,8 @@ class NodeRemoval:
         for address in sorted(member.addresses):
             with contextlib.suppress(TalosError):
                 async with self._open(address) as client:
-                    await client.call(_STATUS)
-                    return True
+                    if await _is_member(client, member):
+                        return True
         return False
 
     def _open(self, address: str) -> TalosClient:
@@ -170,6 +171,8 @@ class NodeRemoval:
         for address in sorted(member.addresses):
             try:
                 async with self._open(address) as client:
+                    if not await _is_member(client, member):
+                        continue
                     await client.call(_LEAVE, pb.EtcdLeaveClusterRequest())
             except TalosError:
                 continue
@@ -194,3 +197,13 @@ class NodeRemoval:
                     raise
             else:
                 return
+
+
+async def _is_member(client: TalosClient, member: EtcdMember) -> bool:
+    """Return whether the node that answers is a member: another one may have its address by now.
+
+    Raises:
+        TalosError: It cannot be asked.
+    """
+    answer = await client.call(_STATUS)
+    return any(one.member_status.member_id == member.number for one in answer.messages)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.bootstrap.step import absent, unknown
-from stackyard.bootstrap.talos.members import ask_etcd
+from stackyard.bootstrap.talos.etcd import SETTLE_S
+from stackyard.bootstrap.talos.members import ask_etcd, find_etcd
 from stackyard.bootstrap.talos.wait import wait_for
 from stackyard.clients.talos import TalosError, TalosRefusedError
 from stackyard.talosapi.messages import pb
@@ -92,14 +93,16 @@ async def take_snapshot(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreStep:
-    """Lets the first control plane node form etcd from a snapshot, and waits until all of them are members.
+    """Lets one control plane node form etcd from a snapshot, and waits until all of them are members.
 
     Attributes:
-        controllers: The control plane nodes; the first one gets the snapshot.
+        controllers: The control plane nodes; the one that formed etcd before gets the snapshot,
+            else the first one.
         access: The API of the nodes.
         record: What outlives the nodes.
         snapshot: A snapshot that was checked.
         timeout_s: How long it may take until all are members.
+        settle_s: How long no node may have etcd before the snapshot is sent.
     """
 
     controllers: tuple[ClusterNode, ...]
@@ -107,6 +110,7 @@ class RestoreStep:
     record: BootRecord
     snapshot: bytes = field(repr=False)
     timeout_s: float = 600.0
+    settle_s: float = SETTLE_S
     name: str = "etcd"
 
     async def look(self) -> Observation:
@@ -124,26 +128,60 @@ class RestoreStep:
         return unknown(unseen[0]) if unseen else absent("etcd is not formed yet")
 
     async def do(self, report: Report) -> None:
-        """Send the snapshot, and form etcd from it; see `Step.do`."""
-        first = self.controllers[0]
-        report(f"{first.name} to take the snapshot")
-        # As for an empty etcd: if the answer is lost, this node is asked again and no other.
-        await self.record.note_forming(first.name)
+        """Send the snapshot, and form etcd from it; see `Step.do`.
+
+        Raises:
+            EtcdExistsError: A node has etcd, or data of one.
+        """
+        waits = {"quiet_s": self.settle_s, "timeout_s": self.timeout_s}
+        if await find_etcd(self.controllers, self.access, report, **waits):
+            raise EtcdExistsError("etcd runs again. Nothing was restored.")
+        mark = await self.record.read()
+        # A node that was asked before may have formed etcd: it says so, and no other one would.
+        node = next((one for one in self.controllers if mark and one.name == mark.node), self.controllers[0])
+        # There was an etcd, so that an empty one must not be formed if this run ends here.
+        await self.record.note_formed(node.name)
+        await self._form(node, report)
+
+    async def _form(self, node: ClusterNode, report: Report) -> None:
+        report(f"{node.name} to take the snapshot")
+        is_asked = False
 
         async def form() -> str:
+            nonlocal is_asked
+            was_asked = is_asked
             try:
-                async with self.access.open(first) as client:
-                    await client.upload(_RECOVER, self._parts())
+                async with self.access.open(node) as client:
+                    if not was_asked:
+                        await client.upload(_RECOVER, self._parts())
+                    is_asked = True
                     await client.call(_BOOTSTRAP, pb.BootstrapRequest(recover_etcd=True))
             except TalosRefusedError as err:
-                if err.status == _DONE_BEFORE:
-                    return ""
-                if err.status == _NOT_YET:
-                    return err.detail
-                raise
+                is_asked = False
+                return await self._judge(err, node, was_asked=was_asked)
+            except TalosError as err:
+                # Whether it was done is not known. The same node says so when it is asked again.
+                return err.detail
             return ""
 
-        await wait_for(form, what=f"{first.name} to form etcd", timeout_s=self.timeout_s, report=report)
+        await wait_for(form, what=f"{node.name} to form etcd", timeout_s=self.timeout_s, report=report)
+
+    async def _judge(self, err: TalosRefusedError, node: ClusterNode, *, was_asked: bool) -> str:
+        """Return what to wait for after a refusal; nothing if the snapshot is restored already.
+
+        Raises:
+            EtcdExistsError: The node has an etcd that is not from the snapshot.
+            TalosRefusedError: It will not do it.
+        """
+        if err.status == _DONE_BEFORE and was_asked:
+            # By this run: its answer was lost.
+            return ""
+        if err.status not in (_DONE_BEFORE, _NOT_YET):
+            raise err
+        found = await ask_etcd((node,), self.access)
+        if err.status == _DONE_BEFORE or any(one.has_etcd for one in found):
+            raise EtcdExistsError(f"{node.name} has data of an etcd. The snapshot was not restored.") from err
+        return err.detail
 
     async def _parts(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.snapshot), _CHUNK):

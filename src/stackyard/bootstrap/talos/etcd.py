@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import StackyardError
 from stackyard.bootstrap.step import absent, present, unknown
 from stackyard.bootstrap.talos.address import require_free
-from stackyard.bootstrap.talos.members import ask_etcd, check_members
+from stackyard.bootstrap.talos.members import ask_etcd, check_members, find_etcd
 from stackyard.bootstrap.talos.wait import wait_for
 from stackyard.clients.talos import TalosError, TalosRefusedError
 
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from stackyard.bootstrap.talos.members import NodeEtcd
     from stackyard.sources.cluster.model import ClusterNode
 
-__all__ = ["EtcdLostError", "EtcdStep"]
+__all__ = ["SETTLE_S", "EtcdLostError", "EtcdStep"]
 
 _BOOTSTRAP = "/machine.MachineService/Bootstrap"
 _DONE_BEFORE = "ALREADY_EXISTS"
 _NOT_YET = "FAILED_PRECONDITION"
+# Between the first answer of a node that boots and its etcd, whose data the answers before do not show.
+SETTLE_S = 5.0
+# The same where there was an etcd: all nodes of a site may boot at once, and wait for time and network.
+_RETURN_S = 60.0
 
 
 class EtcdLostError(StackyardError):
@@ -54,6 +58,8 @@ class EtcdStep:
         shared_address: The address that etcd gives to one of them, which must be free until then.
         may_form_again: Whether a new etcd is formed where there was one before.
         timeout_s: How long it may take until all are members.
+        settle_s: How long no node may have etcd before one is formed.
+        return_s: How long an etcd that was there before may take to start again.
     """
 
     controllers: tuple[ClusterNode, ...]
@@ -62,13 +68,15 @@ class EtcdStep:
     shared_address: IPv4Address | None = None
     may_form_again: bool = False
     timeout_s: float = 600.0
+    settle_s: float = SETTLE_S
+    return_s: float = _RETURN_S
     name: str = "etcd"
 
     async def look(self) -> Observation:
         """Ask every control plane node for its etcd; see `Step.look`.
 
         Raises:
-            EtcdLostError: There was one before.
+            EtcdLostError: The node that was to form it is gone, or the cluster had other secrets.
             EtcdSplitError: There are several.
             RemovedMemberError: A member is none of the nodes.
         """
@@ -80,8 +88,14 @@ class EtcdStep:
         unseen = [one.reason for one in found if one.reason]
         if unseen:
             return unknown(unseen[0])
-        self._choose(await self.record.read())
+        mark = await self.record.read()
+        if self._was_formed(mark):
+            return absent("the etcd of before does not run")
+        self._choose(mark)
         return absent("etcd is not formed yet")
+
+    def _was_formed(self, mark: EtcdMark | None) -> bool:
+        return mark is not None and mark.is_formed and not mark.is_foreign and not self.may_form_again
 
     def _choose(self, mark: EtcdMark | None) -> ClusterNode:
         """Return the node that forms etcd: the one that was asked before, if one was.
@@ -92,6 +106,12 @@ class EtcdStep:
         first = self.controllers[0]
         if mark is None or self.may_form_again:
             return first
+        if mark.is_foreign:
+            raise EtcdLostError(
+                f"{mark.node} was asked to form etcd before, for a cluster of this name with other secrets.",
+                remedy="If that cluster is still there, restore its talos/talsecret.sops.yaml from git. If "
+                "it is gone, --new-etcd NAME forms a new etcd.",
+            )
         if mark.is_formed:
             raise EtcdLostError(
                 f"{mark.node} formed etcd before, and none of {_names(self.controllers)} has it now."
@@ -108,29 +128,19 @@ class EtcdStep:
 
         Raises:
             AddressTakenError: Something else has the address of the Kubernetes API.
+            EtcdLostError: There was an etcd before, and it does not come back.
+            ConflictError: Another run works on the same cluster.
         """
-        if await self._is_somewhere(report):
+        mark, expect = await self.record.read_tagged()
+        quiet_s = self.return_s if self._was_formed(mark) else self.settle_s
+        if await find_etcd(self.controllers, self.access, report, quiet_s=quiet_s, timeout_s=self.timeout_s):
             return
-        mark = await self.record.read()
         chosen = self._choose(mark)
-        if mark is None or mark.is_formed or mark.node != chosen.name:
+        if mark is None or mark.is_formed or mark.is_foreign or mark.node != chosen.name:
             if self.shared_address is not None:
                 await require_free(self.shared_address)
-            await self.record.note_forming(chosen.name)
+            await self.record.note_forming(chosen.name, expect=expect)
         await self._form(chosen, report)
-
-    async def _is_somewhere(self, report: Report) -> bool:
-        """Return whether a node has etcd, once all could be asked: one that cannot be seen may have it."""
-        is_found = False
-
-        async def ask() -> str:
-            nonlocal is_found
-            found = await ask_etcd(self.controllers, self.access)
-            is_found = any(one.has_etcd for one in found)
-            return "" if is_found else next((one.reason for one in found if one.reason), "")
-
-        await wait_for(ask, what="all control plane nodes to answer", timeout_s=self.timeout_s, report=report)
-        return is_found
 
     async def _form(self, node: ClusterNode, report: Report) -> None:
         report(f"{node.name} to form etcd")
@@ -155,14 +165,19 @@ class EtcdStep:
 
     async def prove(self, report: Report) -> None:
         """Wait until all control plane nodes are members; see `Step.prove`."""
+        is_noted = False
 
         async def is_whole() -> str:
+            nonlocal is_noted
             found = await ask_etcd(self.controllers, self.access)
+            if not is_noted and any(one.has_etcd for one in found):
+                # Before the rest joins: nodes that are rebuilt until then must not form another one.
+                await self.record.note_formed(self.controllers[0].name)
+                is_noted = True
             check_members(found)
             return _list_missing(found)
 
         await wait_for(is_whole, what="etcd to be whole", timeout_s=self.timeout_s, report=report)
-        await self.record.note_formed(self.controllers[0].name)
 
 
 def _list_missing(found: tuple[NodeEtcd, ...]) -> str:

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stackyard.base.errors import StackyardError
+from stackyard.bootstrap.talos.wait import wait_for
 from stackyard.clients.talos import TalosError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from stackyard.bootstrap.step import Report
     from stackyard.bootstrap.talos.access import TalosAccess
     from stackyard.clients.talos import TalosClient
     from stackyard.sources.cluster.model import ClusterNode
 
-__all__ = ["EtcdMember", "EtcdSplitError", "NodeEtcd", "RemovedMemberError", "ask_etcd", "check_members"]
+__all__ = [
+    "EtcdMember",
+    "EtcdSplitError",
+    "NodeEtcd",
+    "RemovedMemberError",
+    "ask_etcd",
+    "check_members",
+    "find_etcd",
+    "list_strange",
+]
 
 _SERVICES = "/machine.MachineService/ServiceList"
 _MEMBERS = "/machine.MachineService/EtcdMemberList"
 _STATUS = "/machine.MachineService/EtcdStatus"
 _RUNNING = "Running"
-# Before it is formed or joined, etcd waits in one of these.
+# Before it is formed or joined, etcd waits in one of these; and for a while at each boot of a node with data.
 _WITHOUT_DATA = frozenset(("", "Initialized", "Preparing", "Waiting", "Pre"))
 
 
@@ -87,6 +100,40 @@ async def ask_etcd(nodes: Iterable[ClusterNode], access: TalosAccess) -> tuple[N
     return tuple(await asyncio.gather(*(_ask(node, access) for node in nodes)))
 
 
+async def find_etcd(
+    nodes: tuple[ClusterNode, ...], access: TalosAccess, report: Report, *, quiet_s: float, timeout_s: float
+) -> bool:
+    """Return whether a node has etcd, once all could be asked: one that cannot be seen may have it.
+
+    Args:
+        nodes: The control plane nodes.
+        access: The API of them.
+        report: Called with what is waited for.
+        quiet_s: How long all of them must say that they have none: a node that boots with data says so too.
+        timeout_s: How long it may take until all of them answer.
+
+    Raises:
+        BootTimeoutError: One of them cannot be asked.
+    """
+    is_found, quiet_since = False, math.inf
+
+    async def ask() -> str:
+        nonlocal is_found, quiet_since
+        found = await ask_etcd(nodes, access)
+        is_found = any(one.has_etcd for one in found)
+        unseen = next((one.reason for one in found if one.reason), "")
+        if is_found or unseen:
+            quiet_since = math.inf
+            return "" if is_found else unseen
+        quiet_since = min(quiet_since, time.monotonic())
+        is_quiet = time.monotonic() - quiet_since >= quiet_s
+        return "" if is_quiet else "an etcd that may be there to start"
+
+    what = "all control plane nodes to answer"
+    await wait_for(ask, what=what, timeout_s=timeout_s + quiet_s, report=report)
+    return is_found
+
+
 async def _ask(node: ClusterNode, access: TalosAccess) -> NodeEtcd:
     try:
         async with access.open(node) as client:
@@ -124,8 +171,12 @@ def _read_member(member: Any) -> EtcdMember:
     )
 
 
-def check_members(found: Iterable[NodeEtcd]) -> None:
+def check_members(found: Iterable[NodeEtcd], *, is_before_change: bool = False) -> None:
     """Check that there is one etcd, and that it has no member which nobody describes.
+
+    Args:
+        found: What the nodes say.
+        is_before_change: Whether VMs are changed next: a node that runs under a name of before loses its VM.
 
     Raises:
         EtcdSplitError: There are several.
@@ -140,18 +191,45 @@ def check_members(found: Iterable[NodeEtcd]) -> None:
                 f"{first.node.name} and {one.node.name} are members of different etcds, which know nothing "
                 "of each other."
             )
-    if any(one.reason for one in asked):
-        # A node may be a member at an address that only it knows of.
-        return
+    strange = {row.number: row for row in list_strange(asked)}
+    if is_before_change:
+        strange |= {row.number: row for row in _list_renamed(asked)}
+    if strange:
+        texts = sorted(f"{row.name} ({', '.join(sorted(row.addresses))})" for row in strange.values())
+        raise RemovedMemberError(f"etcd has members that nodes.yaml does not have: {', '.join(texts)}.")
+
+
+def list_strange(asked: Sequence[NodeEtcd]) -> tuple[EtcdMember, ...]:
+    """Return the members that none of the nodes is.
+
+    The name decides: another node may have the address since. While a node is unseen, its own number is not
+    known, so that only those count whose name and address both are nobody's.
+    """
     described = {str(one.node.address) for one in asked}
-    own = {one.number for one in running}
-    strangers = sorted(
-        {
-            f"{row.name} ({', '.join(sorted(row.addresses))})"
-            for one in running
-            for row in one.members
-            if row.number not in own and not row.addresses & described
-        }
-    )
-    if strangers:
-        raise RemovedMemberError(f"etcd has members that nodes.yaml does not have: {', '.join(strangers)}.")
+    names = {one.node.name for one in asked}
+    running = {one.node.name: one.number for one in asked if one.has_etcd}
+    is_unseen = any(one.reason for one in asked)
+
+    def is_strange(row: EtcdMember) -> bool:
+        if row.number in running.values():
+            return False
+        is_placed = bool(row.addresses & described)
+        if row.name and row.name not in names:
+            return not (is_unseen and is_placed)
+        # A member gets its name when it starts, and may have addresses that only its node knows of. So it is
+        # strange only if no node is left that it could be.
+        owners = {row.name} if row.name else names
+        return not is_placed and owners <= running.keys()
+
+    return tuple(row for row in _list_rows(asked) if is_strange(row))
+
+
+def _list_renamed(asked: Sequence[NodeEtcd]) -> tuple[EtcdMember, ...]:
+    """Return the members that run at the address of a node, under a name that no node has."""
+    names = {one.node.name for one in asked}
+    own = {one.number for one in asked if one.has_etcd}
+    return tuple(row for row in _list_rows(asked) if row.number in own and row.name and row.name not in names)
+
+
+def _list_rows(asked: Sequence[NodeEtcd]) -> tuple[EtcdMember, ...]:
+    return tuple({row.number: row for one in asked for row in one.members}.values())

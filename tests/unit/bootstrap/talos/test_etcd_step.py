@@ -27,7 +27,8 @@ from stackyard.bootstrap.step import Presence
 from stackyard.bootstrap.talos.address import AddressTakenError
 from stackyard.bootstrap.talos.etcd import EtcdLostError, EtcdStep
 from stackyard.bootstrap.talos.members import EtcdSplitError, RemovedMemberError
-from stackyard.clients.objects import MemoryObjects
+from stackyard.bootstrap.talos.wait import BootTimeoutError
+from stackyard.clients.objects import ABSENT, MemoryObjects
 from stackyard.talosapi.messages import pb
 
 
@@ -49,7 +50,13 @@ async def configured(api: LabClient, count: int) -> tuple[Cluster, list[TalosMac
 
 
 def step_for(cluster: Cluster, machines: list[TalosMachine], **changes: Any) -> EtcdStep:
-    fields: dict[str, Any] = {"record": record(), "timeout_s": 10.0, **changes}
+    fields: dict[str, Any] = {
+        "record": record(),
+        "timeout_s": 10.0,
+        "settle_s": 0.2,
+        "return_s": 0.2,
+        **changes,
+    }
     return EtcdStep(
         controllers=tuple(node_of(machine) for machine in machines),
         access=access_to(cluster, timeout_s=2.0),
@@ -75,7 +82,7 @@ async def test_etcd_is_formed_by_the_node_that_was_asked_before_whatever_the_ord
     async with lab_client() as api:
         cluster, machines = await configured(api, 2)
         step = step_for(cluster, machines)
-        await step.record.note_forming("node-101")
+        await step.record.note_forming("node-101", expect=ABSENT)
         # The answer to the run before was lost.
         machines[1].etcd.bootstrap()
         await run(step)
@@ -93,9 +100,8 @@ async def test_nodes_that_were_all_rebuilt_form_no_new_etcd_unless_that_is_said(
         await run(step)
         before = machines[0].etcd.uuid
         await wipe(machines[0], cluster)
+        assert (await step.look()).presence is Presence.ABSENT
         with pytest.raises(EtcdLostError, match="node-100 formed etcd before"):
-            await step.look()
-        with pytest.raises(EtcdLostError):
             await step.do(Reports())
         assert not machines[0].etcd.is_member
         again = step_for(cluster, machines, record=step.record, may_form_again=True)
@@ -104,11 +110,62 @@ async def test_nodes_that_were_all_rebuilt_form_no_new_etcd_unless_that_is_said(
         assert machines[0].etcd.uuid not in ("", before)
 
 
+async def form_late(step: EtcdStep, machine: TalosMachine) -> None:
+    """Let the etcd of a machine start while the step looks, as at a boot with data."""
+    reports = Reports()
+    doing = asyncio.create_task(step.do(reports))
+    while "an etcd that may be there to start" not in reports.texts and not doing.done():
+        await asyncio.sleep(0.01)
+    machine.etcd.bootstrap()
+    await doing
+
+
+async def test_an_etcd_that_starts_late_is_found_and_none_is_formed_beside_it() -> None:
+    async with lab_client() as api:
+        cluster, machines = await configured(api, 2)
+        await form_late(step_for(cluster, machines, settle_s=5.0), machines[1])
+        assert len(api.world.store.items("talos_etcd")) == 1
+
+
+async def test_an_etcd_of_before_may_take_its_time_to_start_again() -> None:
+    async with lab_client() as api:
+        cluster, machines = await configured(api, 1)
+        step = step_for(cluster, machines, return_s=5.0)
+        await step.record.note_formed("node-100")
+        await form_late(step, machines[0])
+        assert machines[0].etcd.is_member
+
+
+async def test_etcd_is_noted_before_all_control_plane_nodes_have_joined() -> None:
+    async with lab_client() as api:
+        cluster, machines = await configured(api, 2)
+        # Away from the other, it cannot join.
+        await add_fault(api, "partition", 101)
+        step = step_for(cluster, machines, timeout_s=1.0)
+        machines[0].etcd.bootstrap()
+        with pytest.raises(BootTimeoutError):
+            await step.prove(Reports())
+        mark = await step.record.read()
+        assert mark is not None
+        assert mark.is_formed
+
+
+async def test_other_secrets_form_no_etcd_where_there_was_one() -> None:
+    async with lab_client() as api:
+        cluster, machines = await configured(api, 1)
+        objects = MemoryObjects()
+        await BootRecord(objects, "cluster/home/default", "other").note_formed("node-100")
+        step = step_for(cluster, machines, record=BootRecord(objects, "cluster/home/default", "an id"))
+        with pytest.raises(EtcdLostError, match="other secrets"):
+            await step.look()
+        await run(step_for(cluster, machines, record=step.record, may_form_again=True))
+
+
 async def test_a_node_that_was_asked_and_is_described_no_more_is_not_replaced_by_another() -> None:
     async with lab_client() as api:
         cluster, machines = await configured(api, 1)
         step = step_for(cluster, machines)
-        await step.record.note_forming("k8s-gone")
+        await step.record.note_forming("k8s-gone", expect=ABSENT)
         with pytest.raises(EtcdLostError, match="k8s-gone was asked to form etcd before"):
             await step.look()
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.errors import UsageError
+from stackyard.base.errors import Location, UsageError
 from stackyard.bootstrap.boot_record import BootRecord
 from stackyard.bootstrap.cold_boot import BootSettings, NodePatience, plan_talos_steps
 from stackyard.bootstrap.kubernetes.input import make_kubernetes_plan
@@ -30,7 +30,15 @@ from stackyard.secrets.sops.age import recipient_of
 from stackyard.sources.cluster.bootstrap_file import load_bootstrap
 from stackyard.sources.cluster.kind import CLUSTER
 from stackyard.sources.cluster.load import load_cluster
-from stackyard.talosconfig.bundle_file import check_key, create_bundle, find_bundle, load_bundle
+from stackyard.state import layout
+from stackyard.talosconfig.bundle_file import (
+    BUNDLE_FILES,
+    BundleMissingError,
+    check_key,
+    create_bundle,
+    find_bundle,
+    load_bundle,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +87,8 @@ async def _prepare(session: Session, values: dict[str, Any], folder: Path, objec
     cluster = await asyncio.to_thread(load_cluster, folder, keyring=keyring)
     # Before any VM exists: without the key, nobody could use the cluster afterwards.
     await asyncio.to_thread(configure, cluster, keyring=keyring)
+    if values["new_etcd"] is None:
+        await asyncio.to_thread(_require_bundle, folder, objects, cluster.name)
     bundle = await asyncio.to_thread(_open_bundle, folder, keyring)
     patience = NodePatience()
     if values["node_wait"] is not None:
@@ -100,6 +110,22 @@ async def _prepare(session: Session, values: dict[str, Any], folder: Path, objec
         # Charts and the repository of Flux as well: what is missing is said before any VM exists.
         kubernetes=await make_kubernetes_plan(cluster, fields, keyring),
     )
+
+
+def _require_bundle(folder: Path, objects: Objects, name: str) -> None:
+    """Refuse to make secrets for a cluster that was brought up with others.
+
+    Raises:
+        BundleMissingError: It was, and they are not here.
+    """
+    if find_bundle(folder) is None and objects.get(layout.cluster_etcd(state_of(name))) is not None:
+        raise BundleMissingError(
+            f"There is no {folder / BUNDLE_FILES[0]}, and {name} was brought up before, with secrets of its "
+            "own. Nothing was changed.",
+            where=Location(str(folder)),
+            remedy=f"Restore {BUNDLE_FILES[0]} from git. If that cluster is gone, --new-etcd {name} makes "
+            "new secrets and a new etcd.",
+        )
 
 
 def _open_bundle(folder: Path, keyring: Keyring) -> SecretsBundle:
@@ -132,15 +158,16 @@ async def _run(boot: _Boot) -> Result:
 
 
 async def _check_members(boot: _Boot) -> None:
-    """Check that no member of etcd is missing in the files, before its VM is destroyed.
+    """Check that no member of etcd is missing in the files, before its VM is destroyed; note etcd if it runs.
 
     Raises:
         RemovedMemberError: One is.
         EtcdSplitError: There are several etcds.
     """
-    mark = await boot.settings.record.read()
-    if mark is not None and mark.is_formed:
-        check_members(await ask_etcd(boot.cluster.controllers, boot.settings.access))
+    found = await ask_etcd(boot.cluster.controllers, boot.settings.access)
+    if any(one.has_etcd for one in found):
+        await boot.settings.record.note_formed(boot.cluster.controllers[0].name)
+    check_members(found, is_before_change=True)
 
 
 async def _make_vms(boot: _Boot) -> tuple[Timeline, dict[str, StackyardError]]:
