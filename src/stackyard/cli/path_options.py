@@ -70,7 +70,7 @@ def reach_options(function: Function) -> Function:
             "--lock-wait",
             type=click.FloatRange(0),
             metavar="SECONDS",
-            help="How long to wait for a state or a Talos cluster that another run has locked (default: 600).",
+            help="How long to wait for a state, or a cluster, that another run has locked (default: 600).",
         ),
     )
     for option in reversed(options):

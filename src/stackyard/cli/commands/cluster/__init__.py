@@ -35,7 +35,7 @@ _LATER = {
     "health": LazyCommand(
         module="stackyard.cli.commands.cluster.health",
         name="health",
-        help="Check the nodes of a cluster, their services, etcd and Kubernetes, and say what is not healthy.",
+        help="Check the nodes of a cluster, their services, etcd and Kubernetes; say what is not healthy.",
     ),
     "images": LazyCommand(
         module="stackyard.cli.commands.cluster.images",
@@ -118,7 +118,8 @@ _LATER = {
     "up": LazyCommand(
         module="stackyard.cli.commands.cluster.up",
         name="up",
-        help="Bring a cluster up: VMs, Talos, etcd, the Kubernetes API, Cilium, and what bootstrap.yaml adds.",
+        help="Bring a cluster up: VMs, Talos, etcd, the Kubernetes API, Cilium, and what bootstrap.yaml "
+        "adds.",
     ),
     "upgrade": LazyCommand(
         module="stackyard.cli.commands.cluster.upgrade",

@@ -43,9 +43,9 @@ def destroy(session: Session, /, **values: Any) -> Result:
     stackyard cluster destroy home --allow-destroy k8s-0,k8s-1
 
     Name every node with --allow-destroy. Without it, the command refuses and prints the command to repeat.
-    VMs are destroyed through Proxmox VE alone, so they need not answer. Bare metal is wiped if it answers; the
-    command names the machines that do not, and exits with status 1. The secrets of the cluster stay in
-    `talos/talsecret.sops.yaml`; the next `stackyard cluster up` forms an empty etcd.
+    VMs are destroyed through Proxmox VE alone, so they need not answer. Bare metal is wiped if it answers;
+    the command names the machines that do not, and exits with status 1. The secrets of the cluster stay in
+    `talos/talsecret.sops.yaml`. Once nothing is left, the next `stackyard cluster up` forms an empty etcd.
     """  # noqa: D301 - click reads the control character
     with pause_garbage_collection():
         from stackyard.cli.runs.clusters.destroy import run_cluster_destroy  # lazy: the help needs none of it
