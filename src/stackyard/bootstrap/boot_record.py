@@ -55,7 +55,7 @@ class ClusterBusyError(BusyError):
 class RecordDamagedError(InvalidInputError):
     """What says whether etcd was formed cannot be read."""
 
-    code = "E-CLUSTER-RECORD"
+    code = "E-ETCD-RECORD"
     summary = "The record of a cluster cannot be read"
     default_remedy = (
         "`stackyard store show` names the object. Remove it only if no node of the cluster has etcd, and "

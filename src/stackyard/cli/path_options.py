@@ -50,7 +50,7 @@ def reach_options(function: Function) -> Function:
             "--host",
             metavar="NODE",
             shell_complete=complete_hosts,
-            help="The node to run on, if the target does not name one.",
+            help="The Proxmox VE node to run on, if the target does not name one.",
         ),
         click.option(
             "--site",
@@ -70,7 +70,7 @@ def reach_options(function: Function) -> Function:
             "--lock-wait",
             type=click.FloatRange(0),
             metavar="SECONDS",
-            help="How long to wait for a state that another run has locked (default: 600).",
+            help="How long to wait for a state, or a cluster, that another run has locked (default: 600).",
         ),
     )
     for option in reversed(options):

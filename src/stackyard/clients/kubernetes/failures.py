@@ -165,8 +165,8 @@ class FieldConflictError(KubernetesRefusedError):
     code = "E-KUBERNETES-CONFLICT"
     summary = "Another program manages fields of an object"
     default_remedy = (
-        "Leave these fields out, or set the same values. To take them over from the other manager, allow it "
-        "explicitly; that program may then set them back."
+        "Leave these fields out, or set the same values, or let the other program give them up: nothing is "
+        "taken over from another manager."
     )
 
 

@@ -108,7 +108,7 @@ class FluxFields(Value):
         ),
     ] = None
     authority: Annotated[
-        Line | None, Field(description="A file with the authority of the forge's certificate, in PEM.")
+        Line | None, Field(description="A file with the CA certificate of the forge, in PEM.")
     ] = None
     folder: Annotated[Line, Field(description="The folder of the usual layers in the repository.")] = (
         "kubernetes"

@@ -55,7 +55,8 @@ class DatasetFields(Value):
 
     name: Annotated[DatasetName, Field(description="Its full name: `tank/k8s`. Its parent has to be there.")]
     quota: Annotated[
-        Quota | None, Field(description="The most that it holds, with all in it: `500G`, `2T`, or 0.")
+        Quota | None,
+        Field(description="ZFS quota of it with its children and snapshots: `500G`, `2T`, or 0."),
     ] = None
     compression: Annotated[Compression | None, Field(description="`LZ4`, `ZSTD`, `OFF`, ...")] = None
     sync: Annotated[
@@ -88,11 +89,9 @@ class StorageFields(Value):
         Line | None, Field(description="The user whose key it is; TrueNAS 27 and later need the name.")
     ] = None
     fingerprint: Annotated[
-        Fingerprint | None, Field(description="The SHA-256 of its certificate, where no authority signed it.")
+        Fingerprint | None, Field(description="The SHA-256 of its certificate, where no CA signed it.")
     ] = None
-    authority: Annotated[
-        Line | None, Field(description="A file with the authority that signed its certificate.")
-    ] = None
+    authority: Annotated[Line | None, Field(description="A file with the CA certificate, in PEM.")] = None
     datasets: Annotated[
         Many[DatasetFields],
         Field(min_length=1, description="The datasets; a parent comes before its children."),

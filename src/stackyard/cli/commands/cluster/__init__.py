@@ -20,7 +20,7 @@ _LATER = {
     "destroy": LazyCommand(
         module="stackyard.cli.commands.cluster.destroy",
         name="destroy",
-        help="Destroy a cluster: its VMs and their disks, and what is on machines that are no VMs.",
+        help="Destroy a cluster: its VMs and their disks, and what is on bare metal.",
     ),
     "drift": LazyCommand(
         module="stackyard.cli.commands.cluster.configuration",
@@ -35,7 +35,7 @@ _LATER = {
     "health": LazyCommand(
         module="stackyard.cli.commands.cluster.health",
         name="health",
-        help="Check the nodes of a cluster, their services, etcd and Kubernetes, and say what is not well.",
+        help="Check the nodes of a cluster, their services, etcd and Kubernetes; say what is not healthy.",
     ),
     "images": LazyCommand(
         module="stackyard.cli.commands.cluster.images",
@@ -118,7 +118,8 @@ _LATER = {
     "up": LazyCommand(
         module="stackyard.cli.commands.cluster.up",
         name="up",
-        help="Bring a cluster up: VMs, Talos on every node, etcd, the Kubernetes API.",
+        help="Bring a cluster up: VMs, Talos, etcd, the Kubernetes API, Cilium, and what bootstrap.yaml "
+        "adds.",
     ),
     "upgrade": LazyCommand(
         module="stackyard.cli.commands.cluster.upgrade",

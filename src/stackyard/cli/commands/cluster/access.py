@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackyard.cli.command import Command
+from stackyard.cli.commands.cluster.change_options import cluster_name
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -19,15 +20,15 @@ __all__ = ["kubeconfig", "talosconfig"]
 _out_option: Callable[[Any], Any] = click.option(
     "--out",
     metavar="FILE",
-    help="Write it to a file that only you can read, instead of printing it; an existing file is replaced.",
+    help="Write it to a file that only you can read, instead of printing it. It replaces the file: no merge.",
 )
 
 
 @click.command("kubeconfig", cls=Command)
-@click.argument("name", required=False)
+@cluster_name
 @_out_option
 @click.option(
-    "--context", metavar="NAME", help="The name of the context, in place of admin@CLUSTER of Talos."
+    "--context", metavar="NAME", help="The name of the context (default: admin@CLUSTER, as Talos names it)."
 )
 @pass_session
 def kubeconfig(session: Session, /, name: str | None, out: str | None, context: str | None) -> Result:
@@ -47,14 +48,14 @@ def kubeconfig(session: Session, /, name: str | None, out: str | None, context: 
 
 
 @click.command("talosconfig", cls=Command)
-@click.argument("name", required=False)
+@cluster_name
 @_out_option
 @pass_session
 def talosconfig(session: Session, /, name: str | None, out: str | None) -> Result:
     """Make a talosconfig of a cluster, with a new client certificate, from its encrypted secrets.
 
     \b
-    stackyard cluster talosconfig --out ~/.talos/config
+    stackyard cluster talosconfig --out ~/.talos/home
 
     It is made on this machine; no node is asked. Whoever has it is an administrator of the nodes.
     """  # noqa: D301 - click reads the control character

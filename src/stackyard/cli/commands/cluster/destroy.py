@@ -32,20 +32,20 @@ __all__ = ["destroy"]
     type=click.FloatRange(1),
     default=300.0,
     show_default=True,
-    help="How long a machine that is no VM may take to be back in maintenance mode.",
+    help="How long bare metal may take to be back in maintenance mode.",
 )
 @pass_session
 def destroy(session: Session, /, **values: Any) -> Result:
-    """Destroy a cluster: its VMs and their disks, and what is on machines that are no VMs.
+    """Destroy a cluster: its VMs and their disks, and what is on bare metal.
 
     \b
     stackyard cluster destroy --dry-run
     stackyard cluster destroy home --allow-destroy k8s-0,k8s-1
 
     Name every node with --allow-destroy. Without it, the command refuses and prints the command to repeat.
-    No node has to answer: VMs are destroyed through Proxmox VE alone. A machine that is no VM is wiped if it
-    answers; the command names those that do not, and exits with status 1. The secrets of the cluster stay in
-    `talos/talsecret.sops.yaml`.
+    VMs are destroyed through Proxmox VE alone, so they need not answer. Bare metal is wiped if it answers;
+    the command names the machines that do not, and exits with status 1. The secrets of the cluster stay in
+    `talos/talsecret.sops.yaml`. Once nothing is left, the next `stackyard cluster up` forms an empty etcd.
     """  # noqa: D301 - click reads the control character
     with pause_garbage_collection():
         from stackyard.cli.runs.clusters.destroy import run_cluster_destroy  # lazy: the help needs none of it

@@ -27,7 +27,7 @@ _LONGEST_SHOWN = 60
 
 @click.command("explain", cls=Command)
 @click.argument("what", metavar="[FIELD|NODE]", required=False)
-@click.option("--cluster", "name", metavar="NAME", help="The cluster, where the repository has several.")
+@click.option("--cluster", "name", metavar="CLUSTER", help="The cluster, where the repository has several.")
 def explain(what: str | None, name: str | None) -> Result:
     """Say what FIELD is for, or where each value of NODE comes from.
 

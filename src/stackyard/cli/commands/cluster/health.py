@@ -36,7 +36,7 @@ __all__ = ["health"]
 )
 @pass_session
 def health(session: Session, /, name: str | None, *, wait_s: float, without_kubernetes: bool) -> Result:
-    """Check the nodes of a cluster, their services, etcd and Kubernetes, and say what is not well.
+    """Check the nodes of a cluster, their services, etcd and Kubernetes; say what is not healthy.
 
     \b
     stackyard cluster health

@@ -21,7 +21,7 @@ __all__ = ["init"]
 @click.command("init", cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False, default=".")
 @click.option("--name", metavar="NAME", help="The name of the cluster.")
-@click.option("--bare-metal", is_flag=True, help="The nodes are physical machines, not VMs on Proxmox.")
+@click.option("--bare-metal", is_flag=True, help="The nodes are bare metal, not VMs on Proxmox VE.")
 @click.option(
     "--nodes",
     "node_count",

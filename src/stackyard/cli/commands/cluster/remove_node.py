@@ -20,7 +20,7 @@ __all__ = ["remove_node"]
 
 @click.command("remove-node", cls=Command)
 @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
-@click.option("--cluster", metavar="NAME", help="The cluster, if the repository has more than one.")
+@click.option("--cluster", metavar="CLUSTER", help="The cluster, if the repository has more than one.")
 @reach_options
 @permit_options
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -44,7 +44,7 @@ def remove_node(session: Session, /, **values: Any) -> Result:
     Take them out of nodes.yaml first, and move their workloads: `kubectl drain k8s-3`. A node that answers
     leaves etcd by itself; otherwise another one removes it, so that a lost node can be removed too. VMs are
     destroyed through the guard: naming a node here allows the destruction of its VM and of nothing else.
-    The command can be run again at any point. A machine that is no VM keeps its configuration: reset it.
+    The command can be run again at any point. Bare metal keeps its configuration: reset it.
     """  # noqa: D301 - click reads the control character
     with pause_garbage_collection():
         from stackyard.cli.runs.clusters.remove_node import run_remove_node  # lazy: the help needs none of it

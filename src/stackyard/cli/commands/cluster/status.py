@@ -8,6 +8,7 @@ import click
 
 from stackyard.base.errors import ExitStatus
 from stackyard.cli.command import Command
+from stackyard.cli.commands.cluster.change_options import cluster_name
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -19,7 +20,7 @@ __all__ = ["status"]
 
 
 @click.command("status", cls=Command)
-@click.argument("name", required=False)
+@cluster_name
 @pass_session
 def status(session: Session, /, name: str | None) -> Result:
     """Show what every node of a cluster says: its stage, its version, services that are not healthy.

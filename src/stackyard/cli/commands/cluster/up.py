@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
+from stackyard.cli.commands.cluster.change_options import cluster_name
 from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import permit_options, reach_options
 from stackyard.cli.session import Session, pass_session
@@ -19,7 +20,7 @@ __all__ = ["up"]
 
 
 @click.command("up", cls=Command)
-@click.argument("name", required=False)
+@cluster_name
 @reach_options
 @permit_options
 @click.option(
@@ -30,18 +31,19 @@ __all__ = ["up"]
 )
 @click.option(
     "--new-etcd",
-    metavar="NAME",
-    help="Form a new, empty etcd for the cluster of this name, which had one: what it had is lost.",
+    metavar="CLUSTER",
+    help="Form a new, empty etcd for this cluster, which had one: everything that it had is lost.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before VMs are created or changed.")
 @pass_session
 def up(session: Session, /, **values: Any) -> Result:
-    """Bring a cluster up: VMs, Talos on every node, etcd, the Kubernetes API.
+    """Bring a cluster up: VMs, Talos, etcd, the Kubernetes API, Cilium, and what bootstrap.yaml adds.
 
     Each step looks first and does only what is missing. So the command can be interrupted at any point and
     run again, and a second run changes nothing. The secrets of the cluster are made once and kept encrypted
-    in `talos/talsecret.sops.yaml`; no secret is in a state. Nodes without Proxmox VE are waited for in
-    maintenance mode.
+    in `talos/talsecret.sops.yaml`; no secret of Talos or Kubernetes is in a state. The command waits until
+    bare metal is in maintenance mode. A node that has a configuration keeps it: `stackyard cluster
+    apply-config` changes it.
 
     \b
     stackyard cluster up

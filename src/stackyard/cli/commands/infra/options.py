@@ -46,7 +46,7 @@ def _unmark(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) 
 
 
 cluster_option = click.option(
-    "--cluster", metavar="NAME", help="The cluster, if the repository has more than one."
+    "--cluster", metavar="CLUSTER", help="The cluster, if the repository has more than one."
 )
 engine_words = click.argument(
     "engine_words", metavar="[ARGS...]", nargs=-1, type=click.UNPROCESSED, callback=_unmark
