@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from stackyard.base import events
 from stackyard.base.errors import StackyardError, UsageError
 from stackyard.base.suggestions import did_you_mean
-from stackyard.clients.factory import FactoryClient, FactoryError, FactoryLimits
-from stackyard.path.clusters.image_lock import LOCK_NAME, PinnedImage, add_pin, warn_of_unpinned
-from stackyard.path.clusters.images import is_away, list_images, register_schematics
+from stackyard.clients.factory import FactoryClient, FactoryLimits
+from stackyard.path.clusters.image_lock import LOCK_NAME, PinnedImage, add_pin
+from stackyard.path.clusters.images import list_images, register_schematics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stackyard.path.clusters.images import ClusterImage
     from stackyard.sources.cluster.model import Cluster
 
-__all__ = ["ImageChangedError", "PinReport", "pin_images", "pin_new_images"]
+__all__ = ["ImageChangedError", "PinReport", "pin_images"]
 
 
 class ImageChangedError(StackyardError):
@@ -98,32 +98,6 @@ async def pin_images(
         listed = "\n".join(f"  {line}" for line in changed)
         raise ImageChangedError(f"{LOCK_NAME} keeps the former SHA-256 of these:\n{listed}")
     return report
-
-
-async def pin_new_images(
-    cluster: Cluster,
-    *,
-    emit: Emit = events.ignore,
-    limits: FactoryLimits = FactoryLimits(),  # noqa: B008 - frozen
-) -> None:
-    """Pin the images that Proxmox nodes will download and that have no pin, before the first download.
-
-    The Proxmox nodes may reach a factory that this machine does not: that is a warning.
-
-    Raises:
-        FactoryError: The factory refuses an image.
-        FileError: The file cannot be written.
-    """
-    images = [one for one in list_images(cluster) if one.pin is None and one.hosts]
-    try:
-        await register_schematics(images, emit=emit, limits=limits)
-        for one in images:
-            add_pin(cluster, one.file_name, await _download(one, emit, limits))
-    except FactoryError as err:
-        if not is_away(err):
-            raise
-        text = f"{err.detail} {warn_of_unpinned([one.file_name for one in images])}"
-        emit(events.LogLine(level=events.LogLevel.WARNING, source="images", text=text))
 
 
 def _require_known(repin: Sequence[str], names: Sequence[str]) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ClusterImage",
     "find_in_factory",
-    "is_away",
     "list_images",
     "register_planned",
     "register_schematics",
@@ -156,7 +155,7 @@ async def register_planned(cluster: Cluster, changes: Changes, emit: Emit) -> No
     try:
         await register_schematics(images, emit=emit)
     except FactoryError as err:
-        if not is_away(err):
+        if not _is_away(err):
             raise
         text = f"{err.detail} Schematics are not registered from here; the Proxmox nodes download the images."
         _warn(emit, text)
@@ -166,7 +165,7 @@ def _warn(emit: Emit, text: str) -> None:
     emit(events.LogLine(level=events.LogLevel.WARNING, source="images", text=text))
 
 
-def is_away(err: FactoryError) -> bool:
+def _is_away(err: FactoryError) -> bool:
     """Return whether a failure is about the way from this machine, and not about the schematics."""
     if isinstance(err, FactoryRefusedError):
         return err.status >= _SERVER_FAULT
