@@ -9,6 +9,7 @@ from stackyard.secrets.sops.age import find_identities, recipient_of
 from stackyard.secrets.sops.config import find_config, read_config
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from stackyard.secrets import Keyring
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["choose_identities"]
 
 
-def choose_identities(folder: Path, keyring: Keyring) -> str:
+def choose_identities(folder: Path, software: Sequence[str], keyring: Keyring) -> str:
     """Return the private keys with which Flux decrypts the repository, one in each line.
 
-    The key file of a user often opens other repositories, too. So only the keys that `.sops.yaml` encrypts
-    for are taken; without that file, the one key that stackyard encrypts the cluster's own secrets for.
+    The key file of a user often opens other repositories, too, and whoever reads Secrets in the cluster has
+    these keys. So only those are taken that `.sops.yaml` encrypts the files of Flux for: those in the folders
+    of the software, all of the repository where no rule fits these. Without `.sops.yaml`, it is the one key
+    that stackyard encrypts the cluster's own secrets for.
 
     Args:
         folder: The folder of the cluster.
+        software: The folders that Flux applies, seen from `.sops.yaml`; they may be in another repository.
         keyring: The keys of the user.
 
     Raises:
@@ -37,7 +41,9 @@ def choose_identities(folder: Path, keyring: Keyring) -> str:
         recipients: tuple[str, ...] = () if own is None else (own,)
         wanted = "of yours"
     else:
-        recipients = read_config(config).list_recipients()
+        rules = read_config(config)
+        files = [file for one in software for file in _list_files(config.parent / one)]
+        recipients = rules.list_recipients_of(files) or rules.list_recipients()
         wanted = f"whose recipient {config} names"
     found = find_identities(keyring, recipients)
     if not found:
@@ -47,3 +53,9 @@ def choose_identities(folder: Path, keyring: Keyring) -> str:
             ".sops.yaml and run `stackyard secrets rotate`; nothing was changed.",
         )
     return "\n".join(found)
+
+
+def _list_files(software: Path) -> list[Path]:
+    """Return the encrypted files below a folder, and one as the next may be called."""
+    kept = sorted(path for end in ("yaml", "yml") for path in software.rglob(f"*.sops.{end}"))
+    return [*kept, software / "secret.sops.yaml"]

@@ -227,7 +227,9 @@ def _list_secrets(
 ) -> tuple[KubernetesObject, ...]:
     found: list[KubernetesObject] = []
     if fields.flux is not None:
-        found.append(make_sops_age(choose_identities(cluster.folder, keyring)).make_object())
+        software = [layer.path for layer in _list_layers(fields.flux)]
+        identities = choose_identities(cluster.folder, software, keyring)
+        found.append(make_sops_age(identities).make_object())
     if token := cluster.secrets.get("cloudflare_token"):
         found.append(make_cloudflare(token).make_object())
     if key := cluster.secrets.get("truenas_api_key"):

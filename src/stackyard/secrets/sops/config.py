@@ -17,7 +17,7 @@ from stackyard.secrets.sops.age import check_recipient
 from stackyard.secrets.sops.rules import DEFAULT_RULE, PathRule, check_pattern, rule_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["CreationRule", "SopsConfig", "SopsConfigError", "find_config", "parse_config", "read_config"]
 
@@ -71,8 +71,20 @@ class SopsConfig:
             RecipientError: One of them cannot be used.
             SopsConfigError: A rule is not valid.
         """
-        rules = (_creation_rule(rule, self.path, self.yaml_indent) for rule in self.rules)
-        return tuple(dict.fromkeys(name for rule in rules for group in rule.groups for name in group))
+        return self._join_recipients(self.rules)
+
+    def list_recipients_of(self, files: Iterable[Path]) -> tuple[str, ...]:
+        """Return the age recipients of the rules that fit files, each once; none where no rule fits.
+
+        Raises:
+            RecipientError: One of them cannot be used.
+            SopsConfigError: A rule is not valid.
+        """
+        return self._join_recipients(rule for file in files if (rule := self.find_rule(file)) is not None)
+
+    def _join_recipients(self, rules: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+        read = (_creation_rule(rule, self.path, self.yaml_indent) for rule in rules)
+        return tuple(dict.fromkeys(name for rule in read for group in rule.groups for name in group))
 
     def find_rule(self, file: Path) -> Mapping[str, Any] | None:
         """Return the first rule whose pattern fits a file, seen from the folder of `.sops.yaml`."""
