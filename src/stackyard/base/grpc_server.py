@@ -64,11 +64,13 @@ class ClosingServer(Server):
         made, lost = protocol.connection_made, protocol.connection_lost
 
         def connection_made(transport: Any) -> None:
+            # asyncio's TLS transport forgets how to abort when it is closed twice: the one below does not.
+            below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
             made(transport)
-            self._open[protocol] = transport
+            self._open[protocol] = carrier = below or transport
             if self._has_ended:
                 # Its handshake was under way when the server ended.
-                transport.abort()
+                carrier.abort()
 
         def connection_lost(exc: BaseException | None) -> None:
             lost(exc)

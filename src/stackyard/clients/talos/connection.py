@@ -138,9 +138,11 @@ async def close_channel(channel: Channel) -> None:
     protocol: Any = channel._protocol
     # A connection that the other side has ended has none.
     transport = None if protocol is None else getattr(protocol.connection, "_transport", None)
+    # asyncio's TLS transport forgets how to abort when it is closed twice: the one below does not.
+    below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
     channel.close()
-    if transport is not None:
-        transport.abort()
+    if (carrier := below or transport) is not None:
+        carrier.abort()
         # The loop closes the socket in its next round.
         await asyncio.sleep(0)
 
