@@ -114,8 +114,10 @@ class Listener:
         finally:
             for task in beside:
                 task.cancel()
-            await asyncio.wait(beside)
-            await self.close()
+            try:
+                await asyncio.wait(beside)
+            finally:
+                await self.close()
 
     async def _start(self, service: TalosService, context: ssl.SSLContext, sock: socket.socket) -> None:
         server = ClosingServer([service])

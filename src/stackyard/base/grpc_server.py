@@ -91,12 +91,14 @@ class ClosingServer(Server):
         self.close()
         for protocol in tuple(self._open):
             protocol.connection.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PARTING_S):
-                while self._open:
-                    self._closed.clear()
-                    await self._closed.wait()
-        for transport in tuple(self._open.values()):
-            # TLS parts with a word of both sides; this client says none.
-            transport.abort()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PARTING_S):
+                    while self._open:
+                        self._closed.clear()
+                        await self._closed.wait()
+        finally:
+            # Also when the end is cancelled: TLS parts with a word of both sides, and this client says none.
+            for transport in tuple(self._open.values()):
+                transport.abort()
         await self.wait_closed()

@@ -110,7 +110,7 @@ async def test_a_conflict_names_the_field_and_its_manager_and_needs_a_word_to_be
         with pytest.raises(FieldConflictError, match="someone-else") as caught:
             await client.apply(make_map(namespace, a="2", b="1"))
         assert [cause.field for cause in caught.value.status.causes] == [".data.a"]
-        assert "explicitly" in caught.value.remedy
+        assert "nothing is taken over" in caught.value.remedy
         assert (await client.get(refer(namespace)))["data"]["a"] == "1"
         await client.apply(make_map(namespace, a="2", b="1"), ApplyOptions(force=True))
         found = await client.get(refer(namespace))

@@ -43,13 +43,9 @@ async def wait_for(
     """
     began, said = time.monotonic(), ""
     for pause_s in _PAUSES:
-        try:
-            async with asyncio.timeout(timeout_s - (time.monotonic() - began)) as limit:
-                reason = await look()
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise BootTimeoutError(f"Waited {timeout_s:.0f} s for {what}: {said or 'no answer'}") from None
+        reason = await _look(look, timeout_s - (time.monotonic() - began))
+        if reason is None:
+            raise BootTimeoutError(f"Waited {timeout_s:.0f} s for {what}: {said or 'no answer'}")
         if not reason:
             return
         if reason != said:
@@ -58,3 +54,18 @@ async def wait_for(
         if time.monotonic() - began > timeout_s:
             raise BootTimeoutError(f"Waited {timeout_s:.0f} s for {what}: {reason}")
         await asyncio.sleep(pause_s)
+
+
+async def _look(look: Callable[[], Awaitable[str]], timeout_s: float) -> str | None:
+    """Look once; None if that took too long.
+
+    A task of its own is ended whatever it waits for: Python 3.11.2 lets timeouts within each other escape.
+    """
+    task = asyncio.ensure_future(look())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=max(0.0, timeout_s))
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+    return task.result() if done else None
