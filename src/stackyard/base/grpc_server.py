@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from grpclib.const import Cardinality, Handler, Status
@@ -55,6 +56,7 @@ class ClosingServer(Server):
     def __init__(self, services: Sequence[Any], config: Configuration | None = None) -> None:
         super().__init__(services, config=config)
         self._mapping = _Methods(self._mapping)
+        self._begun: weakref.WeakSet[H2Protocol] = weakref.WeakSet()
         self._open: dict[H2Protocol, asyncio.Transport] = {}
         self._closed = asyncio.Event()
         self._has_ended = False
@@ -62,6 +64,10 @@ class ClosingServer(Server):
     def _protocol_factory(self) -> H2Protocol:
         protocol = self.make_protocol(super()._protocol_factory())
         made, lost = protocol.connection_made, protocol.connection_lost
+        self._begun.add(protocol)
+        if self._has_ended:
+            # It was accepted before the end. Its transport is made in this round of the loop.
+            asyncio.get_running_loop().call_soon(self._abort_handshakes)
 
         def connection_made(transport: Any) -> None:
             # asyncio's TLS transport forgets how to abort when it is closed twice: the one below does not.
@@ -88,6 +94,10 @@ class ClosingServer(Server):
     async def end(self) -> None:
         """Take no more calls, cancel those under way, and close every connection."""
         self._has_ended = True
+        for sock in getattr(self._server, "sockets", ()):
+            asyncio.get_running_loop().remove_reader(sock.fileno())
+        # What was accepted gets its transport in this round; a closed server would leave its socket open.
+        await asyncio.sleep(0)
         self.close()
         for protocol in tuple(self._open):
             protocol.connection.close()
@@ -101,4 +111,14 @@ class ClosingServer(Server):
             # Also when the end is cancelled: TLS parts with a word of both sides, and this client says none.
             for transport in tuple(self._open.values()):
                 transport.abort()
+            self._abort_handshakes()
+        # The loop closes aborted sockets in its next round.
+        await asyncio.sleep(0)
         await self.wait_closed()
+
+    def _abort_handshakes(self) -> None:
+        """Abort the connections whose handshake is under way; asyncio has no public way to ask for them."""
+        known = getattr(asyncio.get_running_loop(), "_transports", {})
+        for transport in tuple(known.values()):
+            if getattr(transport.get_protocol(), "_app_protocol", None) in self._begun:
+                transport.abort()
