@@ -30,6 +30,7 @@ LAYERS: tuple[Sequence[str], ...] = (
         "clients.factory",
         "clients.kubernetes",
         "clients.truenas",
+        "clients.forge",
     ),
     ("secrets", "desired", "fields", "bpg_schema"),
     (
@@ -49,6 +50,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ("upgrades",),
     ("controller",),
     ("operator", "bootstrap", "scenario"),
+    ("gitops",),
     ("cli", "testing", "lab"),
 )
 RANKS = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}

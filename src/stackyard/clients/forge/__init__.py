@@ -1,0 +1,3 @@
+"""Forges behind one protocol: Gitea and Forgejo, GitHub, GitLab."""
+
+from __future__ import annotations

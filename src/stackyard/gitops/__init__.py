@@ -1,0 +1,3 @@
+"""Pull requests show the plan; a merge applies exactly that plan."""
+
+from __future__ import annotations
