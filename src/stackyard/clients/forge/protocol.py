@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,14 @@ class Forge(Protocol):
     tried again where the forge is away for a moment; what writes is tried again only where that cannot do it
     twice.
     """
+
+    async def __aenter__(self) -> Self:
+        """Open the connections."""
+        ...
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close the connections."""
+        ...
 
     @property
     def kind(self) -> ForgeKind:
