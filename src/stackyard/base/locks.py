@@ -41,6 +41,11 @@ class FileLock:
     ) -> None:
         self.close()
 
+    @property
+    def descriptor(self) -> int:
+        """The open descriptor; a program that has it (`pass_fds`) holds the lock for as long as it runs."""
+        return self._descriptor
+
     def try_acquire(self) -> bool:
         """Take the lock if no one holds it, and return whether we have it now.
 
@@ -159,7 +164,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def exclusive(path: Path, note: str, on_wait: Callable[[str], None]) -> AsyncIterator[None]:
+async def exclusive(path: Path, note: str, on_wait: Callable[[str], None]) -> AsyncIterator[FileLock]:
     """Hold the lock of a file while the body runs, and say whom it waits for.
 
     Args:
@@ -175,4 +180,4 @@ async def exclusive(path: Path, note: str, on_wait: Callable[[str], None]) -> As
             on_wait(lock.read_note() or "another process")
             await lock.wait()
         lock.write_note(note)
-        yield
+        yield lock

@@ -29,11 +29,14 @@ class Checkout:
         folder: Where they are.
         commit: The commit.
         tree: Its tree, which alone decides what is planned.
+        hold: A descriptor for programs that work there (`pass_fds`): the folder stays while one has it; -1
+            where nobody removes it.
     """
 
     folder: Path
     commit: str
     tree: str
+    hold: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base import process
-from stackyard.base.errors import UnreachableError
+from stackyard.base.errors import StackyardError, UnreachableError
 from stackyard.base.visible import on_one_line
 from stackyard.clients.git.run import OWN_SETTINGS, GitError, add_settings, git_command, run_git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["GitRefusedError", "GitUnreachableError", "RemoteAccess", "read_remote_refs"]
+__all__ = ["GitRefusedError", "GitUnreachableError", "RemoteAccess", "describe_refusal", "read_remote_refs"]
 
 _ASKED_S = 30.0
 _CONNECT_S = 10
@@ -88,16 +88,23 @@ async def read_remote_refs(
     command = replace(command, env=add_settings(command.env, _http(access)))
     try:
         said = await run_git(command)
-    except process.ProcessTimeoutError as err:
-        raise GitUnreachableError(f"{on_one_line(url)} did not answer in {_ASKED_S:.0f} s.") from err
-    except GitError as err:
-        if _AWAY.search(err.detail):
-            raise GitUnreachableError(f"{on_one_line(url)} cannot be reached: {err.detail}") from err
-        hint = " The host wants other credentials." if _WANTS_LOGIN.search(err.detail) else ""
-        raise GitRefusedError(f"{on_one_line(url)} does not open.{hint}\n{err.detail}") from err
+    except (process.ProcessTimeoutError, GitError) as err:
+        raise describe_refusal(url, err, _ASKED_S) from err
     found = {match["name"]: match["commit"] for line in said.splitlines() if (match := _LINE.fullmatch(line))}
     plain = {name: commit for name, commit in found.items() if not name.endswith("^{}")}
     return {name: found.get(f"{name}^{{}}", commit) for name, commit in plain.items()}
+
+
+def describe_refusal(
+    url: str, err: StackyardError, timeout_s: float
+) -> GitUnreachableError | GitRefusedError:
+    """Return what to say of a host that did not give what git asked it for."""
+    if isinstance(err, process.ProcessTimeoutError):
+        return GitUnreachableError(f"{on_one_line(url)} did not answer in {timeout_s:.0f} s.")
+    if _AWAY.search(err.detail):
+        return GitUnreachableError(f"{on_one_line(url)} cannot be reached: {err.detail}")
+    hint = " The host wants other credentials." if _WANTS_LOGIN.search(err.detail) else ""
+    return GitRefusedError(f"{on_one_line(url)} does not open.{hint}\n{err.detail}")
 
 
 def _ssh(access: RemoteAccess) -> dict[str, str]:
