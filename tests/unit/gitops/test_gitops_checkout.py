@@ -244,8 +244,8 @@ async def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(p
         for one in (dead, lives):
             one.kill()
             one.wait(10)
-    async with pull.checkouts().at(head) as one:
-        assert one.folder == left
+    async with pull.checkouts().at(head) as fresh:
+        assert fresh.folder == left
         assert not used.exists()
 
 
