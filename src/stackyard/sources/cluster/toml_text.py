@@ -59,13 +59,14 @@ class TomlDocument:
         data: Its values.
     """
 
-    __slots__ = ("_places", "data", "path", "text")
+    __slots__ = ("_ends", "_places", "data", "path", "text")
 
     def __init__(self, path: str, text: str, data: dict[str, Any]) -> None:
         self.path = path
         self.text = text
         self.data = data
         self._places: tuple[dict[_Path, int], dict[_Path, int]] | None = None
+        self._ends: dict[_Path, int] = {}
 
     def place(self, keys: Sequence[Key] = ()) -> Location:
         """Return where a value is, or the nearest place above it that the file has."""
@@ -75,12 +76,22 @@ class TomlDocument:
         """Return where the key of a value is."""
         return self._nearest(tuple(keys), wants_key=True)
 
-    def _nearest(self, keys: _Path, *, wants_key: bool) -> Location:
+    def last_line(self, keys: Sequence[Key]) -> int | None:
+        """Return the line where a value ends; None for a table with a header, and where there is no value."""
+        self._scan()
+        end = self._ends.get(tuple(keys))
+        return None if end is None else self.text.count("\n", 0, end) + 1
+
+    def _scan(self) -> tuple[dict[_Path, int], dict[_Path, int]]:
         if self._places is None:
             scan = _Scan(self.text)
             scan.run()
             self._places = {**scan.keys, **scan.values}, {**scan.values, **scan.keys}
-        places = self._places[wants_key]
+            self._ends = scan.ends
+        return self._places
+
+    def _nearest(self, keys: _Path, *, wants_key: bool) -> Location:
+        places = self._scan()[wants_key]
         for length in range(len(keys), 0, -1):
             if (at := places.get(keys[:length])) is not None:
                 return self._location(at)
@@ -149,7 +160,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 
 class _Scan:
-    """Finds where keys and values begin.
+    """Finds where keys and values begin, and where values of keys end.
 
     Args:
         text: Valid TOML.
@@ -158,6 +169,7 @@ class _Scan:
     def __init__(self, text: str) -> None:
         self.values: dict[_Path, int] = {}
         self.keys: dict[_Path, int] = {}
+        self.ends: dict[_Path, int] = {}
         self._text = text
         self._at = 0
         # How many tables each array of tables has so far.
@@ -197,6 +209,7 @@ class _Scan:
             self.keys.setdefault((*table, *names[: number + 1]), places[number])
         self._at = self._text.index("=", self._at) + 1
         self._read_value((*table, *names))
+        self.ends[(*table, *names)] = self._at
 
     def _read_key(self) -> tuple[tuple[str, ...], list[int]]:
         names: list[str] = []

@@ -127,12 +127,6 @@ def test_a_secret_that_shares_its_line_is_refused(folder: Path) -> None:
     assert not (folder / "cluster.sops.yaml").exists()
 
 
-def test_a_cluster_toml_is_refused_with_what_to_do(folder: Path) -> None:
-    (folder / "cluster.yaml").rename(folder / "cluster.toml")
-    with pytest.raises(SplitError, match=r"cluster\.toml"):
-        split(folder)
-
-
 def test_files_of_other_clusters_stay_ignored(folder: Path) -> None:
     (folder / ".gitignore").write_text("cluster.yaml\n/nodes.yaml")
     report = split_secrets(folder, list_secret_names())
@@ -143,3 +137,107 @@ def test_files_of_other_clusters_stay_ignored(folder: Path) -> None:
     (folder / "cluster.yaml").write_text(TEXT)
     configure(load_cluster(folder, keyring=make_keyring(folder)))
     assert (folder / ".gitignore").read_text().splitlines()[-1] == "/cluster.yaml"
+
+
+TOML = """\
+# My cluster.
+[network]
+node_cidr = "10.0.0.0/24"
+
+[kubernetes.api]
+addr = "10.0.0.10"
+
+[domain]
+name = "example.com" # ours
+
+[dns]
+provider = "cloudflare"
+token = "cloudflare-token-0123456789" # from the dashboard
+
+[ingress]
+mode = "none"
+
+[proxmox]
+api_url = "https://pve.example.com:8006/api2/json"
+node = "pve"
+api_token_id = "terraform@pve!home"
+api_token_secret = \"\"\"\\
+  0d3c7c9e-aaaa\"\"\"
+
+[state]
+password = "hunter: 2"
+
+[[nodes]]
+name = "k8s-0"
+address = "10.0.0.20"
+controller = true
+disk = "/dev/sda"
+mac_addr = "bc:24:11:00:00:01"
+schematic_id = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+"""
+IN_TOML = {**SECRETS, "cloudflare_token": "cloudflare-token-0123456789"}
+
+
+@pytest.fixture
+def toml_folder(folder: Path) -> Path:
+    for name in ("cluster.yaml", "nodes.yaml"):
+        (folder / name).unlink()
+    (folder / "cluster.toml").write_text(TOML)
+    (folder / ".gitignore").write_text("/cluster.toml\nage.key\n")
+    return folder
+
+
+def test_secrets_of_a_cluster_toml_move_and_everything_else_stays(toml_folder: Path) -> None:
+    assert split(toml_folder) == tuple(sorted(IN_TOML))
+    text = (toml_folder / "cluster.toml").read_text()
+    gone = ("token =", "api_token", "  0d3c7c9e", "password")
+    assert text.splitlines() == [line for line in TOML.splitlines() if not line.startswith(gone)]
+    assert read_secrets(toml_folder / "cluster.sops.yaml", make_keyring(toml_folder)).data == IN_TOML
+    assert (toml_folder / ".gitignore").read_text() == "age.key\n"
+    assert split(toml_folder) == ()
+    assert (toml_folder / "cluster.toml").read_text() == text
+
+
+def test_nothing_that_is_generated_changes_with_a_cluster_toml(toml_folder: Path) -> None:
+    configure(load_cluster(toml_folder, keyring=make_keyring(toml_folder)))
+    split(toml_folder)
+    cluster = load_cluster(toml_folder, keyring=make_keyring(toml_folder))
+    assert cluster.are_secrets_in_git
+    assert not configure(cluster).has_changes
+
+
+def test_line_ends_of_a_cluster_toml_stay(toml_folder: Path) -> None:
+    (toml_folder / "cluster.toml").write_bytes(TOML.replace("\n", "\r\n").encode())
+    split(toml_folder)
+    text = (toml_folder / "cluster.toml").read_bytes()
+    assert text.count(b"\n") == text.count(b"\r\n") == TOML.count("\n") - 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('state = { password = "hunter-two", username = "me" }\ntop = 1\n', None),
+        ('state = { password = "hunter-two", address = "https://x" }\n', "line by line"),
+        ('[state]\npassword = "hunter-two"\n# was hunter-two\n', "somewhere else"),
+        ('[state]\npassword = ["hunter-two"]\n', "no single value"),
+        ('[state\npassword = "hunter-two"\n', "not valid TOML"),
+    ],
+)
+def test_a_cluster_toml_is_split_or_refused_whole(text: str, said: str | None, toml_folder: Path) -> None:
+    (toml_folder / "cluster.toml").write_text(text)
+    if said is None:
+        assert split(toml_folder) == ("tfstate_password", "tfstate_username")
+        assert (toml_folder / "cluster.toml").read_text() == "top = 1\n"
+        return
+    with pytest.raises(SplitError, match=said) as caught:
+        split(toml_folder)
+    assert caught.value.where is not None
+    assert "hunter-two" not in caught.value.detail
+    assert (toml_folder / "cluster.toml").read_text() == text
+    assert not (toml_folder / "cluster.sops.yaml").exists()
+
+
+def test_both_forms_beside_each_other_are_refused(folder: Path) -> None:
+    (folder / "cluster.toml").write_text(TOML)
+    with pytest.raises(SplitError, match=r"cluster\.yaml and cluster\.toml"):
+        split(folder)

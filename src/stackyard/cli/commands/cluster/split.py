@@ -19,10 +19,10 @@ __all__ = ["split"]
 @click.command("split", cls=Command)
 @cluster_argument
 def split(name: str | None) -> Result:
-    """Move the secrets out of cluster.yaml into cluster.sops.yaml, so that git may hold both.
+    """Move the secrets out of cluster.yaml or cluster.toml into cluster.sops.yaml, so that git may hold both.
 
-    The secrets are encrypted first, then removed from cluster.yaml, and .gitignore changes last. If the
-    command is stopped, run it again. Comments and the order of cluster.yaml stay. Nothing that is generated
+    The secrets are encrypted first, then removed from the other file, and .gitignore changes last. If the
+    command is stopped, run it again. Comments and the order of the file stay. Nothing that is generated
     changes.
 
     \b
@@ -42,7 +42,7 @@ def split(name: str | None) -> Result:
         for line in report.unignored:
             writer.line(f"{'added to' if line.startswith('!') else 'removed from'} .gitignore: {line}")
         if not report.moved and not report.unignored:
-            writer.line("cluster.yaml has no secrets; nothing was changed.")
+            writer.line(f"{report.file} has no secrets; nothing was changed.")
 
     document = {"cluster": found.name, "moved": list(report.moved), "unignored": list(report.unignored)}
     return Result(document=document, show=show)
