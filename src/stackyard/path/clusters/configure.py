@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import files, locks
 from stackyard.base.errors import FileError, StackyardError
 from stackyard.path.clusters import generated
+from stackyard.path.clusters.bounded_templates import bounded_templates
 from stackyard.path.clusters.image_lock import read_image_lock
 from stackyard.path.clusters.keys import make_keyring
 from stackyard.path.clusters.record import RECORD_NAME, GenerationRecord, read_record
@@ -98,9 +99,13 @@ def check_current(cluster: Cluster) -> tuple[str, ...]:
         TemplateError: A template of the user cannot be rendered.
         FileError: A file cannot be read.
     """
-    wanted = render_infrastructure(
-        cluster, overrides=find_overrides(cluster.folder), checksums=read_image_lock(cluster).checksums
-    )
+    with bounded_templates() as render_own:
+        wanted = render_infrastructure(
+            cluster,
+            overrides=find_overrides(cluster.folder),
+            checksums=read_image_lock(cluster).checksums,
+            render_own=render_own,
+        )
     recorded = read_record(cluster.infrastructure / RECORD_NAME)
     left = {
         name

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import FileError
+from stackyard.path.clusters.bounded_templates import bounded_templates
 from stackyard.path.clusters.image_lock import list_unpinned, read_image_lock, warn_of_unpinned
 from stackyard.path.clusters.record import take_fingerprint
 from stackyard.path.clusters.secret_files import list_tokens, refuse_clear, seal_file
@@ -81,10 +82,14 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
         StackyardError: A template, a key or a file cannot be used; see the functions of each step.
     """
     overrides, lock = find_overrides(cluster.folder), read_image_lock(cluster)
-    checksums = lock.checksums
-    texts = render_infrastructure(cluster, overrides=overrides, checksums=checksums)
+    with bounded_templates() as render_own:
+        texts = render_infrastructure(
+            cluster, overrides=overrides, checksums=lock.checksums, render_own=render_own
+        )
+        sealed = render_secrets(
+            cluster, overrides=overrides, checksums=lock.checksums, render_own=render_own
+        )
     texts = {f"infrastructure/{name}": data for name, data in texts.items()}
-    sealed = render_secrets(cluster, overrides=overrides, checksums=checksums)
     plains = {f"infrastructure/{name}": data for name, data in sealed.items()} | {
         f"kubernetes/{name}": data for name, data in render_kubernetes_secrets(cluster).items()
     }

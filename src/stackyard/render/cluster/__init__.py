@@ -6,7 +6,20 @@ encrypted before they are written. Both take the user's own templates, which rep
 
 from __future__ import annotations
 
-from stackyard.render.cluster.files import TemplateFile, render_infrastructure, render_secrets
+from stackyard.render.cluster.files import (
+    RenderTemplate,
+    TemplateFile,
+    render_infrastructure,
+    render_secrets,
+    render_template,
+)
 from stackyard.render.cluster.kubernetes import render_kubernetes_secrets
 
-__all__ = ["TemplateFile", "render_infrastructure", "render_kubernetes_secrets", "render_secrets"]
+__all__ = [
+    "RenderTemplate",
+    "TemplateFile",
+    "render_infrastructure",
+    "render_kubernetes_secrets",
+    "render_secrets",
+    "render_template",
+]

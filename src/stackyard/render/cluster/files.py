@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stackyard.render.cluster.sandbox import TemplateFile, TemplateSet
 from stackyard.render.cluster.values import collect_secrets, collect_values
@@ -14,11 +14,35 @@ if TYPE_CHECKING:
 
     from stackyard.sources.cluster.model import Cluster
 
-__all__ = ["SECRETS_NAME", "TEMPLATE_SUFFIX", "TemplateFile", "render_infrastructure", "render_secrets"]
+__all__ = [
+    "SECRETS_NAME",
+    "TEMPLATE_SUFFIX",
+    "RenderTemplate",
+    "TemplateFile",
+    "render_infrastructure",
+    "render_secrets",
+    "render_template",
+]
 
 SECRETS_NAME = "secrets.sops.yaml"
 TEMPLATE_SUFFIX = ".j2"
 _ENCRYPTED = ".sops."
+
+
+class RenderTemplate(Protocol):
+    """Renders one of the user's own templates, as `render_template` does."""
+
+    def __call__(self, templates: Mapping[str, TemplateFile], name: str, values: Mapping[str, Any], /) -> str:
+        """Return the text that the template gives."""
+
+
+def render_template(templates: Mapping[str, TemplateFile], name: str, values: Mapping[str, Any], /) -> str:
+    """Return the text that one of some templates gives.
+
+    Raises:
+        TemplateError: It cannot be rendered; the error says in which line.
+    """
+    return TemplateSet(templates).render(name, values)
 
 
 def render_infrastructure(
@@ -26,6 +50,7 @@ def render_infrastructure(
     *,
     overrides: Mapping[str, TemplateFile] | None = None,
     checksums: Mapping[str, str] | None = None,
+    render_own: RenderTemplate = render_template,
 ) -> dict[str, bytes]:
     """Return the files of `infrastructure/` that are not encrypted, by their path in it.
 
@@ -34,6 +59,7 @@ def render_infrastructure(
         overrides: The user's own templates by their path in `templates/config/infrastructure`. Each replaces
             ours of the same path, with or without `.j2`; others are added.
         checksums: The SHA-256 of images that are pinned, by file name.
+        render_own: Renders the user's own templates.
 
     Raises:
         TemplateError: A template cannot be rendered.
@@ -41,7 +67,7 @@ def render_infrastructure(
     values = collect_values(cluster, checksums or {})
     return {
         name: text.encode()
-        for name, text in _render_all(overrides or {}, values, is_encrypted=False)
+        for name, text in _render_all(overrides or {}, values, render_own, is_encrypted=False)
         if text.strip()
     }
 
@@ -51,6 +77,7 @@ def render_secrets(
     *,
     overrides: Mapping[str, TemplateFile] | None = None,
     checksums: Mapping[str, str] | None = None,
+    render_own: RenderTemplate = render_template,
 ) -> dict[str, bytes]:
     """Return the plain text of the files of `infrastructure/` that must be encrypted, by their path in it.
 
@@ -60,6 +87,7 @@ def render_secrets(
         cluster: The cluster.
         overrides: As for `render_infrastructure`.
         checksums: As for `render_infrastructure`.
+        render_own: As for `render_infrastructure`.
 
     Raises:
         TemplateError: A template cannot be rendered.
@@ -70,20 +98,28 @@ def render_secrets(
         **{name: value for name, value in cluster.secrets.items() if value},
         "infrastructure_secrets": secrets,
     }
-    rendered = _render_all(overrides or {}, values, is_encrypted=True)
+    rendered = _render_all(overrides or {}, values, render_own, is_encrypted=True)
     return {name: text.encode() for name, text in rendered if text.strip()}
 
 
 def _render_all(
-    overrides: Mapping[str, TemplateFile], values: Mapping[str, Any], *, is_encrypted: bool
+    overrides: Mapping[str, TemplateFile],
+    values: Mapping[str, Any],
+    render_own: RenderTemplate,
+    *,
+    is_encrypted: bool,
 ) -> Iterator[tuple[str, str]]:
     templates = {**_list_own(overrides), **overrides}
     rendering = TemplateSet(templates)
     for name in sorted(templates):
         if (_ENCRYPTED in name) is not is_encrypted:
             continue
-        is_template = name.endswith(TEMPLATE_SUFFIX)
-        text = rendering.render(name, values) if is_template else templates[name].text
+        if not name.endswith(TEMPLATE_SUFFIX):
+            text = templates[name].text
+        elif name in overrides:
+            text = render_own(templates, name, values)
+        else:
+            text = rendering.render(name, values)
         yield name.removesuffix(TEMPLATE_SUFFIX), text
 
 

@@ -87,6 +87,8 @@ def _describe(err: Exception) -> str:
         return f"Templates are data, and this is not allowed in one: {said}."
     if isinstance(err, jinja2.UndefinedError):
         return f"A name has no value: {said}."
+    if isinstance(err, MemoryError):
+        return "It needs more memory than a template may use."
     if isinstance(err, jinja2.TemplateNotFound):
         return f"There is no template `{err.name}`."
     return f"{type(err).__name__}: {said}."
