@@ -2,7 +2,8 @@
 
 The `*_folder` functions only name a folder. `ensure_private` makes it, at the moment someone writes there.
 Beside a site or a deployment object that is the folder `PROJECT_FOLDER`: it holds keys and states, and git
-has to leave it alone. Nothing else here knows what the folders hold.
+has to leave it alone. Nothing else here knows what the folders hold. `find_git_top` says where the repository
+around a folder begins.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from stackyard.base import files
 from stackyard.base.errors import FileError
 
-__all__ = ["PROJECT_FOLDER", "cache_folder", "data_folder", "ensure_private", "state_folder"]
+__all__ = ["PROJECT_FOLDER", "cache_folder", "data_folder", "ensure_private", "find_git_top", "state_folder"]
 
 _APPLICATION = "stackyard"
 # What runs leave beside the files that they are about.
@@ -39,6 +40,11 @@ def data_folder() -> Path:
 def state_folder() -> Path:
     """Return the folder for what a run leaves for the next: `XDG_STATE_HOME`, else `~/.local/state`."""
     return _base("XDG_STATE_HOME", ".local/state")
+
+
+def find_git_top(here: Path) -> Path | None:
+    """Return the top of the git repository that an absolute path is in; None outside of any."""
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
 
 
 def ensure_private(folder: Path) -> Path:

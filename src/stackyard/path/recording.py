@@ -24,6 +24,7 @@ import orjson
 import stackyard
 from stackyard.base import events
 from stackyard.base.diagnostics import describe
+from stackyard.base.directories import find_git_top
 from stackyard.base.errors import FileError, NotConfirmedError, StackyardError
 from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import ConflictError, StoreError
@@ -292,7 +293,7 @@ async def _commit(subject: RunSubject) -> str:
     if subject.commit is not None:
         return subject.commit
     folder = subject.source
-    if folder is None or not any((above / ".git").exists() for above in (folder, *folder.parents)):
+    if folder is None or find_git_top(folder) is None:
         return ""
     from stackyard.clients.git.run import git_command, run_git  # lazy: only where the input is in git
 

@@ -86,9 +86,7 @@ def list_generated(cluster: Cluster, keyring: Keyring, recorded: GenerationRecor
         texts = render_infrastructure(
             cluster, overrides=overrides, checksums=lock.checksums, render_own=render_own
         )
-        sealed = render_secrets(
-            cluster, overrides=overrides, checksums=lock.checksums, render_own=render_own
-        )
+        sealed = render_secrets(cluster, overrides=overrides, checksums=lock.checksums, render_own=render_own)
     texts = {f"infrastructure/{name}": data for name, data in texts.items()}
     plains = {f"infrastructure/{name}": data for name, data in sealed.items()} | {
         f"kubernetes/{name}": data for name, data in render_kubernetes_secrets(cluster).items()

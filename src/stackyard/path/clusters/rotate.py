@@ -109,8 +109,7 @@ def write_login(folder: Path, login: StateLogin, keyring: Keyring) -> None:
     if not inputs and (folder / _TOML).exists():
         raise RotationError(
             f"The login is in {folder / _TOML}, which is not edited here.",
-            remedy=f"Write the secrets into {_INPUTS[0]}, encrypt it with `stackyard secrets encrypt`, and "
-            f"remove them from {_TOML}.",
+            remedy=f"Move the secrets to {_INPUTS[0]} with `stackyard cluster split`, and run it again.",
         )
     for path in inputs or [folder / "infrastructure" / SECRETS_FILE]:
         change_secrets(path, changes, keyring)

@@ -28,7 +28,7 @@ from stackyard.sources.cluster.validate import refuse_shared
 from stackyard.sources.cluster.vms import build_desired, list_addresses
 from stackyard.sources.stacks.folders import open_folders
 from stackyard.sources.stacks.isolation import check_isolation
-from stackyard.sources.stacks.repository import REPOSITORY_FILE
+from stackyard.sources.stacks.repository import find_marked_root
 from stackyard.sources.stacks.store import store_of
 
 if TYPE_CHECKING:
@@ -183,10 +183,8 @@ def _require_current(cluster: Cluster) -> None:
 
 def _find_root(folder: Path) -> Path:
     """Return the top of the repository of a cluster: what holds stackyard.yaml, git, or all its clusters."""
-    for one in (folder, *folder.parents):
-        if (one / REPOSITORY_FILE).is_file() or (one / ".git").exists():
-            return one
-    return folder.parent.parent if folder.parent.name == CLUSTERS else folder
+    outside_of_git = folder.parent.parent if folder.parent.name == CLUSTERS else folder
+    return find_marked_root(folder) or outside_of_git
 
 
 def _model_of(opened: OpenedCluster, cluster: Cluster, secrets: EngineSecrets) -> StackModel | None:

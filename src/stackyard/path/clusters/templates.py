@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base import files
+from stackyard.base.directories import find_git_top
 from stackyard.render.cluster import TemplateFile
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _FOLDER = Path("templates", "config", "infrastructure")
 def find_top(folder: Path) -> Path:
     """Return the top of the repository that a folder is in; the folder itself where there is none."""
     here = folder.absolute()
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+    return find_git_top(here) or here
 
 
 def find_overrides(folder: Path) -> dict[str, TemplateFile]:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics, Kind
+from stackyard.base.directories import find_git_top
 from stackyard.base.errors import FileError, InvalidInputError, Location
 from stackyard.base.files import read_text
 from stackyard.sources.site.document import format_path
@@ -135,8 +136,7 @@ def name_of_folder(folder: Path) -> str:
 
 def _list_folders(here: Path) -> Iterator[tuple[Path, Path]]:
     above = [here, *here.parents]
-    top = next((index for index, folder in enumerate(above) if (folder / ".git").exists()), 0)
-    around = above[: top + 1]
+    around = above[: above.index(find_git_top(here) or here) + 1]
     seen: set[Path] = set()
     nearest = next(((folder, file) for folder in around if (file := _cluster_file(folder))), None)
     below = [

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics, Kind, Severity
+from stackyard.base.directories import find_git_top
 from stackyard.clients.git.index_file import find_git_folder, read_index_file
 from stackyard.sources.site.document import format_path
 
@@ -52,7 +53,7 @@ def check_secret_place(read: ClusterInput, found: Diagnostics) -> None:
 def _is_tracked(file: Path) -> bool:
     """Return whether the index of git has a file; an index that cannot be read has none."""
     absolute = Path(os.path.abspath(file))
-    top = next((folder for folder in absolute.parents if (folder / ".git").exists()), None)
+    top = find_git_top(absolute.parent)
     git_folder = None if top is None else find_git_folder(top)
     index = None if git_folder is None else read_index_file(git_folder)
     return top is not None and index is not None and absolute.relative_to(top).as_posix() in index.files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import directories
 from stackyard.base.diagnostics import Diagnostics
-from stackyard.base.directories import PROJECT_FOLDER
+from stackyard.base.directories import PROJECT_FOLDER, find_git_top
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.clients.objects.open_store import check_address
 from stackyard.sources.site.discovery import SITE_FILE, SiteNotFoundError, find_site
@@ -135,5 +135,4 @@ def _read_repository(root: Path) -> tuple[Path | None, str | None]:
 def _upwards(root: Path) -> Iterator[Path]:
     """Yield a folder and those above it up to the top of its repository; only itself outside of any."""
     above = (root, *root.parents)
-    top = next((number for number, folder in enumerate(above) if (folder / ".git").exists()), 0)
-    yield from above[: top + 1]
+    yield from above[: above.index(find_git_top(root) or root) + 1]

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics, Kind
+from stackyard.base.directories import find_git_top
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.sources.stacks.cache import StackCache, open_cache
 from stackyard.sources.stacks.code_reader import CodeReader
@@ -34,6 +35,7 @@ __all__ = [
     "NoStacksError",
     "StackNotFoundError",
     "StackRepository",
+    "find_marked_root",
     "find_root",
     "find_stacks",
 ]
@@ -198,17 +200,23 @@ def find_root(here: Path) -> Path:
 
     That is the folder with stackyard.yaml, else the top of git, else the nearest folder above with stacks.
     """
-    top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
-    for folder in (here, *here.parents):
-        if (folder / REPOSITORY_FILE).is_file():
-            return folder
-        if folder == top:
-            return folder
+    marked = find_marked_root(here)
+    if marked is not None:
+        return marked
     # Outside of git: the nearest folder above that has stacks where they are by convention.
     for folder in (here, *here.parents):
         if find_layout(str(folder), None, None).folders:
             return folder
     return here
+
+
+def find_marked_root(here: Path) -> Path | None:
+    """Return the nearest folder that has a stackyard.yaml or is the top of git; None where there is none."""
+    top = find_git_top(here)
+    for folder in (here, *here.parents):
+        if folder == top or (folder / REPOSITORY_FILE).is_file():
+            return folder
+    return None
 
 
 def _read_repository(root: Path, tree: WorkingTree, cache: StackCache) -> dict[str, Any]:

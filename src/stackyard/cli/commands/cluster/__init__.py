@@ -103,7 +103,8 @@ _LATER = {
     "split": LazyCommand(
         module="stackyard.cli.commands.cluster.split",
         name="split",
-        help="Move the secrets out of cluster.yaml into cluster.sops.yaml, so that git may hold both.",
+        help="Move the secrets out of cluster.yaml or cluster.toml into cluster.sops.yaml, so that git "
+        "may hold both.",
     ),
     "status": LazyCommand(
         module="stackyard.cli.commands.cluster.status",
