@@ -241,6 +241,17 @@ def test_a_mistake_names_what_was_meant(tmp_path: Path) -> None:
     assert "Did you mean `address`?" in details
 
 
+def test_a_node_whose_name_is_wrong_is_named_as_the_file_has_it(tmp_path: Path) -> None:
+    nodes = [node(1, vm_id=101), node(2, name="global"), node(3, name=None)]
+    more = {"proxmox_vm_advanced": {"qemu_agent": True}, "schematic_id": VANILLA_ID, "nodes_count": 2}
+    plain = [{**one, "schematic_id": VANILLA_ID} for one in nodes]
+    details = " ".join(one.detail for one in open_cluster(write_cluster(tmp_path, plain, **more)).found)
+    assert "global, nodes[2] have none." in details
+    assert "the image of k8s-1, global, nodes[2] has no agent" in details
+    assert "names 3: k8s-1, global, nodes[2]." in details
+    assert "None" not in details
+
+
 def test_no_secret_is_in_an_error(tmp_path: Path) -> None:
     folder = write_cluster(
         tmp_path, proxmox_api_token_id="hunter2", tfstate_password=["hunter2"], cluster_api_addr="x"

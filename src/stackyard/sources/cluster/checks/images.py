@@ -81,7 +81,7 @@ def _check_agent(read: ClusterInput, found: Diagnostics) -> None:
     without = [index for index in range(len(read.nodes)) if lacks_agent(read, index)]
     if not without:
         return
-    names = ", ".join(str(read.nodes[index].name or index) for index in without)
+    names = ", ".join(read.places.name("nodes", index) for index in without)
     advanced = read.fields.proxmox_vm_advanced
     if advanced is not None and advanced.qemu_agent:
         where = read.places.place("proxmox_vm_advanced", "qemu_agent")

@@ -74,7 +74,9 @@ def check_nodes(read: ClusterInput, found: Diagnostics) -> None:
     _warn_of_some_vm_ids(read, found)
     wanted = read.fields.nodes_count
     if wanted is not None and wanted != len(read.nodes):
-        detail = describe_surplus(wanted, [str(node.name) for node in read.nodes])
+        detail = describe_surplus(
+            wanted, [read.places.name("nodes", index) for index in range(len(read.nodes))]
+        )
         found.add(OTHER_COUNT, detail, read.places.place("nodes_count"))
     if not read.nodes or any(node.controller is None for node in read.nodes):
         return
@@ -88,7 +90,7 @@ def check_nodes(read: ClusterInput, found: Diagnostics) -> None:
 
 def _warn_of_some_vm_ids(read: ClusterInput, found: Diagnostics) -> None:
     known = [index for index in range(len(read.nodes)) if read.places.has("nodes", index, "vm_id")]
-    without = [str(node.name) for index, node in enumerate(read.nodes) if index not in known]
+    without = [read.places.name("nodes", index) for index in range(len(read.nodes)) if index not in known]
     first = next(iter(known), None)
     if first is not None and without and is_virtual(read.fields):
         where = read.places.place("nodes", first, "vm_id")
