@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["ChangedTarget", "Checkout", "CodeFinding", "CodeRisk", "Credentials"]
+__all__ = [
+    "ChangedTarget",
+    "Checkout",
+    "CodeFinding",
+    "CodeRisk",
+    "Credentials",
+    "PullPlan",
+    "TargetPlan",
+    "TargetState",
+]
 
 
 class Credentials(enum.StrEnum):
@@ -81,3 +91,78 @@ class CodeFinding:
     path: str
     line: int
     detail: str
+
+
+class TargetState(enum.StrEnum):
+    """How far a target of a pull request is."""
+
+    # Planned, and there is something to apply.
+    CHANGES = "changes"
+    # Planned, and there is nothing to apply.
+    UNCHANGED = "unchanged"
+    # Planned, and the guard refuses to apply it as it is.
+    REFUSED = "refused"
+    # Not planned: it needs the outputs of a target that is applied first.
+    WAITING = "waiting"
+    # Not planned: its code could do more than plan, and nobody with the right allowed this commit.
+    BLOCKED = "blocked"
+    # The plan or the apply failed.
+    FAILED = "failed"
+    APPLYING = "applying"
+    APPLIED = "applied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPlan:
+    """What is known of one target of a pull request.
+
+    Attributes:
+        target: Its name: `stack:onprem/web`, `env:dev`.
+        state: How far it is.
+        reasons: Why it is selected, for a person.
+        after: The targets of this pull request that come before it.
+        is_removed: Whether it is no longer there, so that what it made is to be destroyed.
+        document: What `plan --json` printed of it, secrets masked; empty where it is not planned.
+        plan: The saved plan in the store (`store:ID`); empty where nothing was saved.
+        drift: What `plan --json` says of differences that the plan would overwrite.
+        waits_for: Which targets it waits for.
+        findings: What in its code has to be allowed first.
+        allowed: The names that somebody with the right allowed to be destroyed.
+        error: The object that `--json` prints of an error; empty where there was none.
+    """
+
+    target: str
+    state: TargetState
+    reasons: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    is_removed: bool = False
+    document: Mapping[str, Any] = field(default_factory=dict)
+    plan: str = ""
+    drift: tuple[Mapping[str, Any], ...] = ()
+    waits_for: tuple[str, ...] = ()
+    findings: tuple[CodeFinding, ...] = ()
+    allowed: tuple[str, ...] = ()
+    error: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullPlan:
+    """The plan of a pull request: what its one comment shows, and what an approval counts for.
+
+    Attributes:
+        repository: `owner/name`.
+        number: The pull request.
+        head: The commit that is to be merged.
+        base_branch: The branch that it is to be merged into.
+        base: The last commit of that branch.
+        tree: The tree of the merge: what the plans were made of.
+        targets: The targets that change, in the order in which they are applied.
+    """
+
+    repository: str
+    number: int
+    head: str
+    base_branch: str
+    base: str
+    tree: str
+    targets: tuple[TargetPlan, ...]
