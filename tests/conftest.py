@@ -6,7 +6,8 @@ Fixtures:
   test, and what the test writes below HOME or an XDG folder is its own. PATH, the certificate and proxy
   settings, and those of Go and pip stay. Variables that begin with STACKYARD_TEST_ stay too: they choose the
   real programs to test with.
-- `few_descriptors` (used by every test by itself): a test that leaves more than a few descriptors open fails.
+- `few_descriptors` (used by every test by itself): a test that leaves more than a few descriptors, or a
+  connection of an event loop that has ended, open fails.
 - `home`: the HOME of this test, an empty folder beside `tmp_path`.
 
 A test may be a coroutine function: `tests.support.async_tests`. A test that hangs although its time limit has
@@ -26,6 +27,7 @@ import pytest
 from tests.support import judges, watchdog
 from tests.support.async_tests import pytest_pyfunc_call
 from tests.support.descriptors import few_left_open
+from tests.support.loop_end import end_connections_with_loops, take_left_open
 
 from stackyard.engine.tools import managed
 
@@ -91,6 +93,7 @@ def pytest_configure() -> None:
     if chosen:
         os.environ.setdefault("STACKYARD_TEST_TOFU", chosen)
     judges.note_programs()
+    end_connections_with_loops()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -117,6 +120,8 @@ def few_descriptors(request: pytest.FixtureRequest) -> Iterator[None]:
     failed = request.session.testsfailed
     with few_left_open(request.node.nodeid, is_excused=lambda: request.session.testsfailed != failed):
         yield
+    left = take_left_open()
+    assert not left or request.session.testsfailed != failed, f"an event loop ended with {', '.join(left)}"
 
 
 @pytest.fixture

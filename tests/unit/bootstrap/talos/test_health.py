@@ -42,7 +42,7 @@ async def test_a_node_that_does_not_answer_and_an_etcd_without_a_leader_are_name
     async with lab_client() as api:
         cluster, machines = await start_cluster(api, control_planes=3)
         nodes = tuple(node_of(machine) for machine in machines)
-        step = HealthStep(nodes, access_to(cluster, timeout_s=1.0), needs_kubernetes=False, timeout_s=0.5)
+        step = HealthStep(nodes, access_to(cluster, timeout_s=1.0), needs_kubernetes=False, timeout_s=3.0)
         await add_fault(api, "partition", 101)
         found = await step.look()
         assert "node-101: services: etcd not healthy" in found.reason
