@@ -21,8 +21,8 @@ from stackyard.guard.implied import derive_implied_calls
 from stackyard.guard.subjects import FILES, short_kind
 from stackyard.path.guard_facts import caller_of, read_facts
 from stackyard.path.known_state import known_state_of
+from stackyard.path.locate import by_label, nowhere
 from stackyard.path.owners import read_owners
-from stackyard.path.source_locations import by_label, nowhere
 from stackyard.path.survey import survey
 from stackyard.path.unfinished import find_unfinished
 from stackyard.state.managed import read_managed
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Changes
     from stackyard.engine.failures import Finding
     from stackyard.guard import Cluster, Owners
-    from stackyard.path.plan import PlanRequest
-    from stackyard.path.source_locations import Locate
+    from stackyard.path.locate import Locate
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.stacks.run import StackRun
     from stackyard.state import StateService
 

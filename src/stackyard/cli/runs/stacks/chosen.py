@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
-from stackyard.cli.runs.target import repeat_with_permits, settings_of
+from stackyard.cli.runs.plan_options import repeat_with_permits, settings_of
 from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.guard import GuardRefusedError
 from stackyard.path.recording import RunSubject, recorded
