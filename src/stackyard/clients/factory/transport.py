@@ -79,8 +79,10 @@ class Transport:
 
     async def __aenter__(self) -> Transport:
         host = self._base.host or ""
+        # Certificates are read for an encrypted connection alone: it takes as long as a whole registration.
+        context = ssl.create_default_context() if self._base.scheme == "https" else True
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=ssl.create_default_context()),
+            connector=aiohttp.TCPConnector(ssl=context),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_s),
             # The proxy of the environment is for other machines.
             trust_env=not is_loopback(host),
