@@ -126,6 +126,8 @@ def test_a_state_that_was_damaged_is_brought_back(repo: ClusterRepo) -> None:
     repo.run("state", "forget", name, 'proxmox_virtual_environment_vm.talos_node["k8s-0"]')
     refused = repo.json("plan", "home", status=3)["guard"]["refused"]
     assert [one["code"] for one in refused] == ["E-GUARD-UNMANAGED-GUEST"]
+    # Generated code takes nothing over with --adopt, which the command refuses.
+    assert "--adopt" not in refused[0]["remedy"]
     assert len(repo.json("state", "versions", name)["versions"]) == 2
     repo.run("state", "rollback", name, "1")
     assert repo.actions("home") == {}

@@ -76,8 +76,8 @@ async def _operate(
 
 def _approval(session: Session, values: Mapping[str, Any]) -> Approval:
     """Return what the command line permits, and a question at a terminal."""
-    from stackyard.cli.runs.apply import require_yes  # lazy: only when a verb runs
-    from stackyard.cli.runs.plan import make_plan_request  # lazy: as above
+    from stackyard.cli.runs.plan_options import make_plan_request  # lazy: as above
+    from stackyard.cli.runs.plan_question import require_yes  # lazy: only when a verb runs
     from stackyard.operator.approval import Approval  # lazy: as above
 
     async def ask(run: Run, made: Plan) -> None:

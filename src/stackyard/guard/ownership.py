@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change, Changes
     from stackyard.guard.cluster import Cluster
 
-__all__ = ["Adoption", "Owned", "Owners", "adoptions", "find_collisions", "find_shared_guests"]
+__all__ = [
+    "Adoption",
+    "Owned",
+    "Owners",
+    "adoptions",
+    "find_collisions",
+    "find_shared_guests",
+    "without_adoption",
+]
 
 UNMANAGED = Kind(
     code="E-GUARD-UNMANAGED-GUEST",
@@ -30,6 +39,10 @@ UNMANAGED_OBJECT = Kind(
     summary="Something that no state here manages has the name of something new",
     remedy="Give the new one another name; or repeat with --adopt to take over the one that is there, unless "
     "a state that is kept in another store manages it: such a state cannot be seen from here.",
+)
+_REMOVE = (
+    "Give the new one another name, and a guest another vm id too; or remove the one that is there, unless a "
+    "state that is kept in another store manages it: such a state cannot be seen from here."
 )
 MANAGED_ELSEWHERE = Kind(
     code="E-GUARD-MANAGED-ELSEWHERE",
@@ -174,3 +187,10 @@ def find_shared_guests(changes: Changes, owners: Owners) -> Iterator[tuple[str, 
         if is_guest(change) and change.destroys and state is not None:
             detail = f"{describe(change)} is in the state {state} too."
             yield change.address, Finding(kind=IN_TWO_STATES, detail=detail, label=change.name)
+
+
+def without_adoption(finding: Finding) -> Finding:
+    """Return a finding about a plan of generated code: --adopt takes nothing over into that."""
+    if finding.kind not in (UNMANAGED, UNMANAGED_OBJECT):
+        return finding
+    return dataclasses.replace(finding, kind=dataclasses.replace(finding.kind, remedy=_REMOVE))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stackyard.state.guests import StateGuest
 
-__all__ = ["Fact", "read_facts"]
+__all__ = ["Fact", "list_static_addresses", "read_facts"]
 
 _CONTAINER = "container"
 _MODULE = "module."
@@ -30,12 +30,14 @@ class Fact:
         vm_id: Its id.
         node: Where it runs.
         addresses: What it is reached by, the most useful first.
+        declared: Those of them that the input gives to it.
         mac: The hardware address of its first card.
     """
 
     vm_id: int
     node: str
     addresses: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
     mac: str | None = None
 
 
@@ -60,7 +62,11 @@ def read_facts(state: bytes | None, *, in_modules: bool = False) -> Mapping[str,
 
 def _fact(guest: StateGuest) -> Fact:
     kind, attributes = guest.kind, guest.attributes
-    known = [address for text in _addresses(kind, attributes) if (address := usable_address(text))]
+    reported = list(_addresses(kind, attributes))
+    # What the input says of an address holds, even where it is one of this machine: no guest decides that.
+    # It is the most useful one, too: others, as a virtual address, wander from guest to guest.
+    declared = [address for address in list_static_addresses(guest) if address in reported]
+    known = [*declared, *(address for text in reported if (address := usable_address(text)))]
     macs = (
         [card.get("mac_address") for card in attributes.get("network_interface") or ()]
         if kind == _CONTAINER
@@ -70,6 +76,7 @@ def _fact(guest: StateGuest) -> Fact:
         vm_id=guest.vm_id or 0,
         node=guest.node,
         addresses=tuple(dict.fromkeys(known)),
+        declared=tuple(declared),
         mac=next((mac for mac in macs if isinstance(mac, str) and _MAC.fullmatch(mac)), None),
     )
 
@@ -81,3 +88,12 @@ def _addresses(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
         else:
             for of_card in attributes.get(f"ipv{version}_addresses") or ():
                 yield from of_card
+
+
+def list_static_addresses(guest: StateGuest) -> Iterator[str]:
+    """Yield the addresses that the input gives to a guest, without their prefix lengths."""
+    for init in guest.attributes.get("initialization") or ():
+        for config in init.get("ip_config") or ():
+            for version in ("ipv4", "ipv6"):
+                for one in config.get(version) or ():
+                    yield str(one.get("address") or "").partition("/")[0]

@@ -23,7 +23,7 @@ from stackyard.base.addresses import usable_address
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.inventory.ansible import dump_yaml, group_name, mark_unsafe
 from stackyard.inventory.contract import IncompleteError
-from stackyard.inventory.facts import read_facts
+from stackyard.inventory.facts import list_static_addresses, read_facts
 from stackyard.state.guests import read_guests
 from stackyard.state.inside import read_view
 
@@ -255,13 +255,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 def _static_addresses(guest: StateGuest) -> Iterator[str]:
     """Yield the addresses that the code gives to a guest, which has no agent that could report them."""
-    for init in guest.attributes.get("initialization") or ():
-        for config in init.get("ip_config") or ():
-            for version in ("ipv4", "ipv6"):
-                for one in config.get(version) or ():
-                    address = usable_address(str(one.get("address") or "").partition("/")[0])
-                    if address:
-                        yield address
+    return (address for text in list_static_addresses(guest) if (address := usable_address(text)))
 
 
 def _user(init: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

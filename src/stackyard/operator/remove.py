@@ -20,7 +20,8 @@ from stackyard.path.apply import apply_plan
 from stackyard.path.environment import resolve_on
 from stackyard.path.importing.managed import managed_guests
 from stackyard.path.manifests import KIND, first_boots_of, tag_of
-from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.plan import make_plan
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.run import open_run
 from stackyard.path.ssh_login import known_hosts
 from stackyard.path.target import Target

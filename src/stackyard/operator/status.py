@@ -14,7 +14,8 @@ from stackyard.engine.changes import Action
 from stackyard.operator.create import guests_of
 from stackyard.operator.remove import find_orphans
 from stackyard.path.manifests import resolve_manifest
-from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.plan import make_plan
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.run import open_run
 from stackyard.render.references import address_of
 from stackyard.state import StateService

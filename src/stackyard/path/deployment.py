@@ -20,10 +20,12 @@ from stackyard.path.ssh_login import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.render.legacy_names import find_renamed
 from stackyard.render.references import address_of
-from stackyard.sources import deployment
 from stackyard.sources.deployment.constants import constants_of
+from stackyard.sources.deployment.fetch import fetch, rules_of
+from stackyard.sources.deployment.settings import find_place
 from stackyard.sources.deployment.store import ObjectMissingError
 from stackyard.sources.deployment.text import EmptyObjectError, ObjectSyntaxError
+from stackyard.sources.deployment.validate import check
 from stackyard.sources.deployment.words import NOT_ACTED_ON
 from stackyard.sources.deployment.worktree import require_clean
 from stackyard.sources.site import ConfigResolver
@@ -34,9 +36,9 @@ from stackyard.state.guests import read_guests
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stackyard.sources.deployment import ObjectLocation
     from stackyard.sources.deployment.fetch import Object
     from stackyard.sources.deployment.model import ParsedDeployment
+    from stackyard.sources.deployment.settings import ObjectLocation
     from stackyard.sources.store import ChosenStore
 
 __all__ = ["DeploymentSource"]
@@ -75,7 +77,7 @@ class DeploymentSource:
         Raises:
             InvalidInputError: Its settings are wrong.
         """
-        return cls(deployment.find_place(), emit, warn, warn_last)
+        return cls(find_place(), emit, warn, warn_last)
 
     @property
     def kind(self) -> str:
@@ -123,9 +125,9 @@ class DeploymentSource:
         target = self.target(name)
         known = _StateContent.of(self.store, target)
         try:
-            found = deployment.fetch(self.place, emit=self.emit)
-            rules = deployment.rules_of(self.place)
-            checked = deployment.check(found.document, rules)
+            found = fetch(self.place, emit=self.emit)
+            rules = rules_of(self.place)
+            checked = check(found.document, rules)
             checked.require()
         except (ObjectMissingError, EmptyObjectError, ObjectSyntaxError) as err:
             raise type(err)(f"{err.detail} {known.at_stake}", where=err.where, remedy=err.remedy) from err

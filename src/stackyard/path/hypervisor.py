@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from stackyard.base.errors import Location
     from stackyard.desired.values import Value
-    from stackyard.path.source_locations import Locate
+    from stackyard.path.locate import Locate
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.site import ConfigResolver
     from stackyard.sources.site.load import Site

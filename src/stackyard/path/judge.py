@@ -13,17 +13,17 @@ from stackyard.guard.hypervisor.management import STATUS
 from stackyard.guard.implied import ImpliedCalls, derive_implied_calls
 from stackyard.path.bpg_login import find_unlike_logins
 from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.locate import by_label
 from stackyard.path.name_changes import find_same_names, find_untouched, list_leaving
 from stackyard.path.own_address import find_operator
-from stackyard.path.source_locations import by_label
 from stackyard.render.references import address_of
 from stackyard.render.userdata import with_data_files
 
 if TYPE_CHECKING:
     from stackyard.engine.changes import Changes
     from stackyard.guard.facts import Facts
-    from stackyard.path.plan import PlanRequest
     from stackyard.path.plan_input import PlanInput
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.run import Run
 
 __all__ = ["find_missing", "judge"]

@@ -15,11 +15,11 @@ from stackyard.engine import tofu
 from stackyard.engine.changes import Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
-from stackyard.guard import Allowances
 from stackyard.path.adjustments import adjustments
 from stackyard.path.credentials.rows import CredentialPlan
 from stackyard.path.judge import find_missing, judge
 from stackyard.path.plan_input import look
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
 from stackyard.path.recreated import list_created_anyway, list_replaced
 from stackyard.sources.site.own_code.find import GUESTS_OUTPUT
@@ -36,36 +36,6 @@ if TYPE_CHECKING:
     from stackyard.path.run import Run
 
 __all__ = ["Plan", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
-    """What the user asks for besides the plan itself.
-
-    Attributes:
-        mode: What the plan is for.
-        allowances: What may happen, by name.
-        accept_renames: Whether guests under a new key are moved in the state.
-        adopt: Whether guests and other objects that nothing manages are taken over.
-        unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
-            engine where there are no others.
-        targets: Addresses to plan for, with what they need; everything when empty.
-        recreate: Names of guests to destroy and create again.
-        has_login: Whether somebody logged in, who sets passwords.
-        takes_more: Whether objects of other states are taken over that the target does not have yet.
-        are_names_first: Whether there is no plan where guests use something that the cluster does not have.
-    """
-
-    mode: PlanMode = tofu.PlanMode.NORMAL
-    allowances: Allowances = field(default_factory=Allowances)
-    accept_renames: bool = False
-    adopt: bool = False
-    unchanged: bool = False
-    targets: tuple[str, ...] = ()
-    recreate: frozenset[str] = frozenset()
-    has_login: bool = False
-    takes_more: bool = True
-    are_names_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

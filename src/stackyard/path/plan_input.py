@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stackyard.path.credentials.rows import CredentialPlan
     from stackyard.path.handover import Handover
     from stackyard.path.known_state import KnownState
-    from stackyard.path.plan import PlanRequest
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.run import Run
     from stackyard.path.settle import SettledModel
 

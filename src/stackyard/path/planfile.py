@@ -25,6 +25,7 @@ from stackyard.base import directories, files
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import FileError, InvalidInputError, Location
+from stackyard.engine.version import Flavour
 from stackyard.path.migration import GuestMove
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.clients.objects.sealed import KeyRing
+    from stackyard.engine.version import Engine
 
 __all__ = [
     "Binding",
@@ -39,6 +41,7 @@ __all__ = [
     "PlanFileError",
     "PlanKey",
     "PlanMovedError",
+    "encryption",
     "is_encrypted",
     "open_encrypted",
     "plan_keys",
@@ -285,6 +288,11 @@ def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:
         return AESGCM(derived).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], None)
     except (ValueError, KeyError, TypeError, InvalidTag):
         return None
+
+
+def encryption(engine: Engine, key: PlanKey) -> dict[str, str]:
+    """Return what makes an engine encrypt its plans, where it can."""
+    return {"TF_ENCRYPTION": tofu_encryption(key)} if engine.flavour is Flavour.TOFU else {}
 
 
 def tofu_encryption(key: PlanKey) -> str:

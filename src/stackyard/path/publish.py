@@ -11,7 +11,7 @@ from stackyard.inventory.contract import IncompleteError, Origin, parse, render
 from stackyard.inventory.facts import read_facts
 from stackyard.inventory.freshness import Freshness, freshness
 from stackyard.inventory.targets import StoredInventory, open_inventory_target
-from stackyard.path.run import state_version
+from stackyard.path.run_state import state_version
 from stackyard.render.legacy_names import find_renamed
 from stackyard.state import StateService, layout
 

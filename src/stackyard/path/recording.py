@@ -30,7 +30,7 @@ from stackyard.base.run_stop import stop_run
 from stackyard.clients.objects import ConflictError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.guard import GuardRefusedError
-from stackyard.path.run import state_version
+from stackyard.path.run_state import state_version
 from stackyard.path.ssh_files import push_known_hosts
 from stackyard.state import StateService
 from stackyard.state.run_records import Outcome, RecordedRun, RunRecords

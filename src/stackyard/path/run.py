@@ -13,25 +13,25 @@ import stackyard
 from stackyard import provider
 from stackyard.base import events
 from stackyard.base.diagnostics import Diagnostics, Kind
-from stackyard.base.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import problems
 from stackyard.engine import tofu
-from stackyard.engine.errored import ErroredStateError, find_errored_state, push_errored_state
-from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.bpg_login import with_bpg_logins
 from stackyard.path.known_state import has_resources
+from stackyard.path.planfile import encryption
 from stackyard.path.port_probe import PortProbe, port_probes, probe_directly
 from stackyard.path.provider_environment import bpg_environment, provider_environment
-from stackyard.path.run_input import RunInput, encryption, prepare, render_target, secret_values
+from stackyard.path.run_input import RunInput, prepare, render_target, secret_values
+from stackyard.path.run_state import EmptyInputError, hold_lock, recover_state, state_version
 from stackyard.path.settings import ProviderChoice, RunSettings, read_cli_config_path
 from stackyard.path.source_locations import SourceLocations
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, Rendered
-from stackyard.state import StateService, UnknownStateError, layout, refusals
+from stackyard.state import StateService, layout
 from stackyard.state.embedded import serve_embedded
 
 if TYPE_CHECKING:
@@ -47,16 +47,12 @@ if TYPE_CHECKING:
     from stackyard.state.run_lock import RunLock
 
 __all__ = [
-    "EmptyInputError",
     "InputChangedError",
     "ProviderChoice",
     "Run",
     "RunSettings",
-    "hold_lock",
     "open_run",
     "read_cli_config_path",
-    "recover_state",
-    "state_version",
 ]
 
 # What a plan does beside the configuration, beside it in the folder.
@@ -67,14 +63,6 @@ CONTRADICTION = Kind(
     summary="Parts of the desired state contradict each other",
     remedy="Correct one of the parts that the finding names.",
 )
-
-
-class EmptyInputError(InvalidInputError):
-    """A target has resources, and its input says that there should be none, which is never planned."""
-
-    code = "E-INPUT-EMPTY"
-    summary = "There is nothing in the input"
-    default_remedy = "Check that the input is whole; `stackyard destroy` removes what a target has."
 
 
 class InputChangedError(InvalidInputError):
@@ -173,15 +161,6 @@ class Run:
         return state_version(self.states, self.resolved.target.state_name)
 
 
-def state_version(states: StateService, name: str) -> str:
-    """Return which version a state has, empty where there is none yet."""
-    try:
-        current = states.head(name).current
-    except UnknownStateError:
-        return ""
-    return "" if current is None else f"{current.lineage}/{current.serial}"
-
-
 @contextlib.asynccontextmanager
 async def open_run(
     resolved: Resolved,
@@ -269,43 +248,6 @@ async def _run(
             probe_port=probe_port,
             emit=emit,
         )
-
-
-@contextlib.asynccontextmanager
-async def hold_lock(backend: Embedded, name: str, settings: RunSettings) -> AsyncIterator[RunLock]:
-    """Hold the lock of a state for the length of the block; whoever holds it is waited for, visibly.
-
-    Raises:
-        StateLockedError: Another run holds it for longer than we wait.
-    """
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            lock = await stack.enter_async_context(backend.hold(name, wait_s=settings.lock_wait_s))
-        except refusals.StateLockedError as err:
-            locked = StateLockedError(err.detail)
-            locked.remedy = f"{err.remedy}\nTo wait for it: --lock-wait SECONDS"
-            raise locked from err
-        yield lock
-
-
-async def recover_state(workdir: Workdir, name: str, emit: events.Emit) -> None:
-    """Store the state that an earlier apply could not store, where that is certainly right.
-
-    Raises:
-        ErroredStateError: The stored state has gone another way since; nothing was changed.
-    """
-    errored = await find_errored_state(workdir)
-    if errored is None:
-        return
-    if not errored.verdict.pushable:
-        raise ErroredStateError(
-            errored.explanation,
-            where=Location(str(errored.path)),
-            remedy=f"`stackyard state recover {name}` shows the difference and takes one of the two.",
-        )
-    kept = await push_errored_state(workdir, errored)
-    text = f"The state that an earlier apply could not store is stored now; its file is kept as {kept.name}."
-    emit(events.LogLine(level=events.LogLevel.WARNING, source="state", text=text))
 
 
 async def _read_again(resolved: Resolved, reread: Callable[[], Resolved]) -> Resolved:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import events
-from stackyard.engine.version import Flavour
 from stackyard.path.own_code import add_own_code, seal_own_code
-from stackyard.path.planfile import plan_keys, tofu_encryption
+from stackyard.path.planfile import plan_keys
 from stackyard.path.provider_environment import provider_block
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Rendered, render
@@ -19,12 +18,11 @@ if TYPE_CHECKING:
 
     from stackyard.clients.objects import Objects
     from stackyard.desired import Desired
-    from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
     from stackyard.path.settings import RunSettings
     from stackyard.path.target import Resolved
 
-__all__ = ["RunInput", "encryption", "prepare", "render_target", "secret_values"]
+__all__ = ["RunInput", "prepare", "render_target", "secret_values"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +47,6 @@ class RunInput:
     def secrets(self) -> tuple[str, ...]:
         """What must not be shown."""
         return (*self.values.values(), *(key.secret.hex() for key in self.keys))
-
-
-def encryption(engine: Engine, key: PlanKey) -> dict[str, str]:
-    """Return what makes an engine encrypt its plans, where it can."""
-    return {"TF_ENCRYPTION": tofu_encryption(key)} if engine.flavour is Flavour.TOFU else {}
 
 
 def secret_values(resolved: Resolved, rendered: Rendered) -> dict[str, str]:

@@ -10,31 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import Location
+from stackyard.path.locate import POOL_KEY
 from stackyard.path.own_code import CODE_FILE
-from stackyard.render.names import address, label
+from stackyard.render.names import label
 from stackyard.render.objects import address_of_object
-from stackyard.render.references import POOL, address_of, address_of_file, data_addresses
+from stackyard.render.references import address_of, address_of_file, data_addresses
 from stackyard.sources.site.build_guest import GuestLocations
 from stackyard.sources.site.document import format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from stackyard.desired import Desired
+    from stackyard.path.locate import Key, Locate
     from stackyard.path.target import Resolved
     from stackyard.sources.deployment.model import ParsedDeployment
     from stackyard.sources.deployment.text import ObjectText
     from stackyard.sources.site.layers import GuestEntry
     from stackyard.sources.site.load import Site
 
-    Key = str | int
-    # From the key of a guest and a field of the model to the place in the user's file.
-    Locate = Callable[[str, Sequence[Key]], Location | None]
 
-__all__ = ["SourceLocations", "by_label", "in_deployment", "in_env", "nowhere"]
+__all__ = ["SourceLocations", "in_deployment", "in_env"]
 
-# How the key of a pool begins, among those of guests.
-_POOL = "pool/"
 # What the fields of the model are called in a deployment object.
 _DEPLOYMENT_FIELDS = {
     "clone": "clone_from",
@@ -44,12 +40,6 @@ _DEPLOYMENT_FIELDS = {
     "pool": "pool_id",
     "template": "template_file_id",
 }
-
-
-def nowhere(key: str, field: Sequence[Key] = ()) -> Location | None:
-    """Return no place: the input has none that is known."""
-    del key, field
-    return None
 
 
 def in_env(site: Site, env: str) -> Locate:
@@ -66,8 +56,8 @@ def in_env(site: Site, env: str) -> Locate:
         image = _find_image(key, site.settings.images)
         if image is not None and site.file is not None:
             return site.file.places.place(("images", image))
-        if key.startswith(_POOL) and env in site.envs:
-            return site.envs[env].places.place(("pools", key.removeprefix(_POOL)))
+        if key.startswith(POOL_KEY) and env in site.envs:
+            return site.envs[env].places.place(("pools", key.removeprefix(POOL_KEY)))
         return None
 
     return locate
@@ -86,8 +76,8 @@ def in_deployment(document: ObjectText, understood: ParsedDeployment) -> Locate:
     """Return what finds the places of the guests and pools of a deployment object."""
 
     def locate(key: str, field: Sequence[Key] = ()) -> Location | None:
-        if key.startswith(_POOL):
-            return document.place(("pools", key.removeprefix(_POOL)))
+        if key.startswith(POOL_KEY):
+            return document.place(("pools", key.removeprefix(POOL_KEY)))
         guest = understood.find(key)
         if guest is None:
             return None
@@ -95,22 +85,6 @@ def in_deployment(document: ObjectText, understood: ParsedDeployment) -> Locate:
         return document.place((*guest.path, *named))
 
     return locate
-
-
-def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]], Location | None]:
-    """Return the same for the labels that guests and files have as resources of the engine.
-
-    Pools are known by their addresses. What is to be removed is no longer in the model, and is looked for by
-    its label.
-    """
-    keys = {label(thing.key): thing.key for thing in (*desired.files, *desired.guests)}
-    keys |= {address(POOL, pool.name): f"{_POOL}{pool.name}" for pool in desired.pools}
-    keys |= {address_of_object(one.key): address_of_object(one.key) for one in desired.objects}
-
-    def locate_label(name: str, field: tuple[Key, ...] = ()) -> Location | None:
-        return locate(keys.get(name, name), field)
-
-    return locate_label
 
 
 _TYPE = re.compile(r'^ {4}"([a-z_0-9]+)": \{')

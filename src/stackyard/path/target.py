@@ -10,8 +10,8 @@ from stackyard.base.names import escape_part
 from stackyard.base.suggestions import did_you_mean
 from stackyard.guard.declared import Declared
 from stackyard.guard.implied import Overcommit
+from stackyard.path.locate import nowhere
 from stackyard.path.own_code import OwnCode
-from stackyard.path.source_locations import nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired, Secrets
     from stackyard.path.credentials.token_store import TokenStore
     from stackyard.path.former_owners import FormerOwner, Successor
-    from stackyard.path.source_locations import Locate
+    from stackyard.path.locate import Locate
 
 __all__ = [
     "HasImpliedNames",

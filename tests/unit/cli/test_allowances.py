@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from stackyard.cli.runs.target import allowances, list_recreated_guests, repeat_with_permits
+from stackyard.cli.runs.plan_options import allowances, list_recreated_guests, repeat_with_permits
 from stackyard.guard import Permit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,3 +49,18 @@ def test_who_does_not_look_for_garbage_is_not_made_to(module: Path) -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_plan_of_a_cluster_loads_nothing_of_sites_and_deployments() -> None:
+    """Each of their models takes as long as many a check; a stack and a cluster need none of them."""
+    code = """
+import sys
+import stackyard.cli.runs.stacks.one
+import stackyard.path.clusters.source
+heavy = ("stackyard.sources.site.load", "stackyard.sources.site.entities.guests", "stackyard.path.run",
+    "stackyard.path.environment", "stackyard.path.hypervisor", "stackyard.sources.deployment.fetch",
+    "stackyard.sources.manifest.model", "stackyard.cli.runs.stacks.many")
+print([name for name in heavy if name in sys.modules])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"

@@ -144,6 +144,38 @@ def test_a_state_is_read_without_what_cannot_be_relied_on() -> None:
     assert read_facts(None) == {}
 
 
+@pytest.mark.parametrize(
+    ("given", "reported", "known"),
+    [
+        # A virtual address wanders from guest to guest, and may be reported before the own one.
+        ("10.0.0.20/24", ["10.0.0.10", "10.0.0.20"], ("10.0.0.20", "10.0.0.10")),
+        # The guests of a lab are on the loopback range; the input says so, and not the guest.
+        ("127.230.0.51/16", ["127.230.0.51", "fd31::1"], ("127.230.0.51", "fd31::1")),
+        ("10.0.0.20/24", ["127.0.0.1", "10.0.0.33"], ("10.0.0.33",)),
+        ("dhcp", ["127.230.0.51", "10.0.0.33"], ("10.0.0.33",)),
+    ],
+)
+def test_the_address_that_the_input_gives_comes_first_once_it_is_reported(
+    given: str, reported: list[str], known: tuple[str, ...]
+) -> None:
+    attributes = {
+        "vm_id": 500,
+        "node_name": "n",
+        "ipv4_addresses": [["127.0.0.1"], reported],
+        "initialization": [{"ip_config": [{"ipv4": [{"address": given}]}]}],
+    }
+    row = {
+        "mode": "managed",
+        "type": "proxmox_virtual_environment_vm",
+        "name": "a",
+        "instances": [{"attributes": attributes}],
+    }
+
+    facts = read_facts(orjson.dumps({"resources": [row]}))
+
+    assert facts["proxmox_virtual_environment_vm.a"].addresses == known
+
+
 def test_only_proof_makes_an_inventory_current() -> None:
     found = render(desired(), FACTS, ORIGIN)
     newer = Origin(target="env:dev", desired="other", version="v", state="l/1")

@@ -82,10 +82,14 @@ def apply(session: Session, /, **values: Any) -> Result:
         return _apply_cluster(session, values)
     if names_stacks(values):
         with pause_garbage_collection():
-            from stackyard.cli.runs.stacks.many import run_stacks_apply  # lazy: the help needs none of it
-            from stackyard.cli.runs.stacks.one import run_stack_apply  # lazy: as above
+            if selects_stacks(values):
+                from stackyard.cli.runs.stacks import many  # lazy: the help needs none of it
 
-        work = run_stacks_apply if selects_stacks(values) else run_stack_apply
+                work = many.run_stacks_apply
+            else:
+                from stackyard.cli.runs.stacks import one  # lazy: as above
+
+                work = one.run_stack_apply
         return session.run(work(session, values))
     manifest = find_manifest_name("apply", values)
     refuse_stack_options(values)

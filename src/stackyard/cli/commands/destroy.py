@@ -62,10 +62,14 @@ def destroy(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     if names_stacks(values):
         with pause_garbage_collection():
-            from stackyard.cli.runs.stacks.many import run_stacks_destroy  # lazy: the help needs none of it
-            from stackyard.cli.runs.stacks.one import run_stack_destroy  # lazy: as above
+            if selects_stacks(values):
+                from stackyard.cli.runs.stacks import many  # lazy: the help needs none of it
 
-        work = run_stacks_destroy if selects_stacks(values) else run_stack_destroy
+                work = many.run_stacks_destroy
+            else:
+                from stackyard.cli.runs.stacks import one  # lazy: as above
+
+                work = one.run_stack_destroy
         return session.run(work(session, values))
     manifest = find_manifest_name("destroy", values)
     refuse_stack_options(values)

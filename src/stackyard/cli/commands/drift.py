@@ -40,10 +40,14 @@ def drift(session: Session, /, **values: Any) -> Result:
     """
     if names_stacks(values):
         with pause_garbage_collection():
-            from stackyard.cli.runs.stacks.many import run_stacks_drift  # lazy: the help needs none of it
-            from stackyard.cli.runs.stacks.one import run_stack_drift  # lazy: as above
+            if selects_stacks(values):
+                from stackyard.cli.runs.stacks import many  # lazy: the help needs none of it
 
-        work = run_stacks_drift if selects_stacks(values) else run_stack_drift
+                work = many.run_stacks_drift
+            else:
+                from stackyard.cli.runs.stacks import one  # lazy: as above
+
+                work = one.run_stack_drift
         return session.run(work(session, values))
     refuse_stack_options(values)
     with pause_garbage_collection():

@@ -56,10 +56,14 @@ def plan(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     if names_stacks(values):
         with pause_garbage_collection():
-            from stackyard.cli.runs.stacks.many import run_stacks_plan  # lazy: the help needs none of it
-            from stackyard.cli.runs.stacks.one import run_stack_plan  # lazy: as above
+            if selects_stacks(values):
+                from stackyard.cli.runs.stacks import many  # lazy: the help needs none of it
 
-        work = run_stacks_plan if selects_stacks(values) else run_stack_plan
+                work = many.run_stacks_plan
+            else:
+                from stackyard.cli.runs.stacks import one  # lazy: as above
+
+                work = one.run_stack_plan
         return session.run(work(session, values))
     refuse_stack_options(values)
     with pause_garbage_collection():

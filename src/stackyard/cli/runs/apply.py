@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, StackyardError, UsageError
-from stackyard.cli.confirmation import NotConfirmedError, can_ask, confirm
 from stackyard.cli.result import Result
-from stackyard.cli.runs.plan import make_plan_request, plan_document, plan_result
+from stackyard.cli.runs.plan import plan_result
+from stackyard.cli.runs.plan_options import make_plan_request
+from stackyard.cli.runs.plan_question import require_yes
 from stackyard.cli.runs.target import ChosenTarget
 from stackyard.cli.views.changes import show_verdict
 from stackyard.cli.views.handovers import show_handovers
-from stackyard.cli.views.planned_changes import list_destroyed, show_changes
+from stackyard.cli.views.plan_document import plan_document
+from stackyard.cli.views.planned_changes import show_changes
 from stackyard.path.apply import ApplyOutcome, apply_plan, verify_guests
 from stackyard.path.credentials.perform import require_login
-from stackyard.path.plan import Plan, PlanRequest, load_plan, make_plan
+from stackyard.path.plan import Plan, load_plan, make_plan
 from stackyard.path.saved_plans import open_plan
 from stackyard.render.references import address_of
 
@@ -29,14 +31,10 @@ if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.inventory.targets import Published
     from stackyard.path.credentials.perform import LoginSession
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.run import Run
-    from stackyard.path.stacks.plan import StackPlan
-    from stackyard.path.stacks.run import StackRun
 
-__all__ = ["PublishedInventory", "nothing_result", "outcome_result", "require_yes", "run_apply"]
-
-# How many things a question names that are destroyed.
-_MOST_LOST = 12
+__all__ = ["PublishedInventory", "nothing_result", "outcome_result", "run_apply"]
 
 
 async def run_apply(session: Session, values: dict[str, Any], login: LoginSession | None = None) -> Result:
@@ -74,32 +72,6 @@ async def run_apply(session: Session, values: dict[str, Any], login: LoginSessio
         inventory = None if values["no_verify"] or outcome.down else _publish(run, outcome)
         chosen.note_failures(_list_failures(outcome, inventory))
     return outcome_result(made, outcome, inventory)
-
-
-async def require_yes(session: Session, run: Run | StackRun, made: Plan | StackPlan, question: str) -> None:
-    """Show a plan at a terminal and ask for a yes; where there is no terminal, nobody is asked.
-
-    Raises:
-        NotConfirmedError: The answer was no; nothing was changed.
-    """
-    if not can_ask(session):
-        return
-
-    def show(writer: TextWriter) -> None:
-        if isinstance(made, Plan):
-            show_handovers(writer, made.handovers)
-        show_changes(writer, made.shown, run.workdir.redactor)
-        # What is permitted is what the question names.
-        show_verdict(writer, replace(made.verdict, permitted=()))
-        writer.line()
-        lost = list_destroyed(made.shown)
-        for text in lost[:_MOST_LOST]:
-            writer.line(f"This {text}.", style="red")
-        if len(lost) > _MOST_LOST:
-            writer.line(f"And {len(lost) - _MOST_LOST} more are destroyed or replaced.", style="red")
-
-    if not await confirm(session, question, show):
-        raise NotConfirmedError(f"The plan of {run.resolved.target} was not applied. Nothing was changed.")
 
 
 async def _complete_inventory(chosen: ChosenTarget, run: Run, made: Plan, *, is_verified: bool) -> Result:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
-from stackyard.cli.runs.apply import nothing_result, outcome_result, require_yes
+from stackyard.cli.runs.apply import nothing_result, outcome_result
 from stackyard.cli.runs.plan import plan_result
-from stackyard.cli.runs.target import ChosenTarget, allowances
+from stackyard.cli.runs.plan_options import allowances
+from stackyard.cli.runs.plan_question import require_yes
+from stackyard.cli.runs.target import ChosenTarget
 from stackyard.desired import Credentials
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.apply import apply_plan
-from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.plan import make_plan
+from stackyard.path.plan_request import PlanRequest
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result

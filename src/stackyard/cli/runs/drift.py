@@ -11,7 +11,8 @@ from stackyard.cli.views.changes import change_document
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Changes
 from stackyard.path.drift import find_drift
-from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.plan import make_plan
+from stackyard.path.plan_request import PlanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

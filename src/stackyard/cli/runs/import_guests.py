@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.target import settings_of
+from stackyard.cli.runs.plan_options import settings_of
 from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.cli.views.changes import describe_finding
 from stackyard.desired import Container

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.import_guests import list_changed_lines
-from stackyard.cli.runs.target import settings_of
+from stackyard.cli.runs.plan_options import settings_of
 from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.clients import proxmox
 from stackyard.path.environment import EnvironmentSource, resolve_by_state

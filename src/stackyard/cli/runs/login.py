@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.cli.connect_prompts import Dialog
-from stackyard.cli.runs.target import settings_of
+from stackyard.cli.runs.plan_options import settings_of
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox.sign_in import read_realms
 from stackyard.guard.addresses import split_names

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import ExitStatus
 from stackyard.cli.result import Result
-from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_guests
-from stackyard.cli.views.changes import change_document, show_verdict, verdict_document
-from stackyard.cli.views.handovers import handover_documents, show_handovers
+from stackyard.cli.runs.plan_options import make_plan_request
+from stackyard.cli.runs.target import ChosenTarget
+from stackyard.cli.views.changes import show_verdict
+from stackyard.cli.views.handovers import show_handovers
+from stackyard.cli.views.plan_document import plan_document
 from stackyard.cli.views.planned_changes import show_changes
-from stackyard.engine.changes import Action
-from stackyard.path.plan import Plan, PlanRequest, make_plan
+from stackyard.path.plan import Plan, make_plan
 from stackyard.path.saved_plans import save_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.path.run import Run
-    from stackyard.path.stacks.plan import StackPlan
 
-__all__ = ["make_plan_request", "plan_document", "plan_result", "run_plan"]
+__all__ = ["plan_result", "run_plan"]
 
 
 async def run_plan(session: Session, values: dict[str, Any]) -> Result:
@@ -55,37 +55,6 @@ def plan_result(run: Run, made: Plan, *, out: str | None = None, is_detailed: bo
         show=lambda writer: _show(writer, made, out, run.workdir.redactor),
         status=ExitStatus.REFUSED if made.verdict.refused else status,
     )
-
-
-def make_plan_request(values: Mapping[str, Any]) -> PlanRequest:
-    """Return what the options ask of a plan; options that a command does not have ask for nothing."""
-    return PlanRequest(
-        allowances=allowances(values),
-        accept_renames=values.get("accept_renames", False),
-        adopt=values.get("adopt", False),
-        recreate=list_recreated_guests(values),
-        are_names_first=True,
-    )
-
-
-def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
-    """Return the JSON view of a plan."""
-    handovers = made.handovers if isinstance(made, Plan) else ()
-    return {
-        "target": made.binding.target,
-        "state": made.binding.state_name,
-        "has_changes": bool(handovers) or not made.shown.is_empty,
-        # Only objects that moved from one target to another.
-        **({"takes_over": handover_documents(handovers)} if handovers else {}),
-        "changes": [
-            change_document(change)
-            for change in made.shown.planned
-            if change.action is Action.READ or not change.is_nothing
-        ],
-        # Only own code has outputs that count as changes.
-        **({"outputs": list(made.changes.outputs)} if made.changes.outputs else {}),
-        "guard": verdict_document(made.verdict),
-    }
 
 
 def _show(writer: TextWriter, made: Plan, out: str | None, redact: Callable[[str], str]) -> None:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, UsageError
+from stackyard.cli.runs.plan_options import repeat_with_permits, settings_of
 from stackyard.cli.unstored import warn_of_unstored_states
-from stackyard.guard import Allowances, GuardRefusedError, Permit
-from stackyard.guard.addresses import split_names
-from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
-from stackyard.guard.hypervisor.lockout import ALLOW_LOCKOUT
-from stackyard.guard.hypervisor.management import ALLOW_MANAGEMENT_NETWORK
-from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
-from stackyard.guard.moves import ALLOW_MIGRATE
-from stackyard.guard.policy.verdict import ALLOW_POLICY
-from stackyard.path.credentials.findings import RENEW_TOKEN
+from stackyard.guard import GuardRefusedError
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.hypervisor import HypervisorSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.recording import RunSubject, recorded
-from stackyard.path.run import ProviderChoice, RunSettings, open_run, read_cli_config_path
-from stackyard.path.settings import QUEUE_S
+from stackyard.path.run import RunSettings, open_run
 from stackyard.path.target import NeedsCleanWorktree, find_target
 from stackyard.state import StateService
 
@@ -40,40 +30,13 @@ if TYPE_CHECKING:
     from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["ChosenTarget", "allowances", "list_recreated_guests", "repeat_with_permits", "settings_of"]
+__all__ = ["ChosenTarget"]
 
 _DEPLOYMENT = "deployment"
 # The error of a deployment object that is not there.
 _MISSING = "E-DEPLOYMENT-MISSING"
 # The kinds of targets that a site has.
 _KINDS = ("env", "hypervisor", "manifest", "site")
-_PERMITS = {
-    "allow_destroy": ALLOW_DESTROY,
-    "allow_disk_loss": ALLOW_DISK_LOSS,
-    "allow_reboot": ALLOW_REBOOT,
-    "allow_migrate": ALLOW_MIGRATE,
-    "allow_network_reload": ALLOW_NETWORK_RELOAD,
-    "allow_management_network": ALLOW_MANAGEMENT_NETWORK,
-    "allow_lockout": ALLOW_LOCKOUT,
-    "allow_policy": ALLOW_POLICY,
-    "renew_token": RENEW_TOKEN,
-}
-
-
-def list_recreated_guests(values: Mapping[str, Any]) -> frozenset[str]:
-    """Return the guests that the user wants to be created again."""
-    return frozenset(name for names in values.get("recreate", ()) for name in split_names(names))
-
-
-def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowances:
-    """Return what the user named."""
-    permits = {
-        Permit(option=option, name=name)
-        for parameter, option in _PERMITS.items()
-        for names in values.get(parameter, ())
-        for name in split_names(names)
-    }
-    return Allowances(permits=frozenset(permits), everything=everything)
 
 
 def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Source], ChosenStore]:
@@ -218,35 +181,3 @@ def _find_applied_target(store: ChosenStore, named: str, host: str | None) -> Ta
         nodes = ", ".join(sorted(one.node for one in found))
         raise UsageError(f"`{named}` was applied to several nodes: {nodes}. Name one with -H.")
     return found[0] if found else None
-
-
-def settings_of(values: Mapping[str, Any], store: ChosenStore) -> RunSettings:
-    """Return how to run.
-
-    Args:
-        values: The options.
-        store: Where what runs leave for the next is kept.
-    """
-    return RunSettings(
-        store=store,
-        provider=ProviderChoice(values["provider"]),
-        is_provider_given=values.get("is_provider_given", True),
-        cli_config=read_cli_config_path(),
-        parallelism=values["parallelism"],
-        lock_wait_s=QUEUE_S if values["lock_wait"] is None else values["lock_wait"],
-    )
-
-
-def repeat_with_permits(permits: Sequence[Permit]) -> str | None:
-    """Return how to repeat the command with the options that permit what the guard refused."""
-    if not permits:
-        return None
-    names: dict[str, list[str]] = {}
-    for permit in permits:
-        names.setdefault(permit.option, []).append(permit.name)
-    options = [word for option, given in names.items() for word in (option, ",".join(given))]
-    words = sys.argv[1:]
-    # Arguments after `--` are for the engine.
-    end = words.index("--") if "--" in words else len(words)
-    command = shlex.join(["stackyard", *words[:end], *options, *words[end:]])
-    return f"Correct the input; or, where every one of these is meant, repeat with: {command}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stackyard.clients.factory.client import FactoryClient, ImageDigest
 from stackyard.clients.factory.failures import (
+    FactoryAnswerError,
     FactoryError,
     FactoryRedirectError,
     FactoryRefusedError,
@@ -21,6 +22,7 @@ from stackyard.clients.factory.failures import (
 from stackyard.clients.factory.transport import FactoryLimits
 
 __all__ = [
+    "FactoryAnswerError",
     "FactoryClient",
     "FactoryError",
     "FactoryLimits",

@@ -12,6 +12,7 @@ import aiohttp
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.http_failures import describe_failure
 from stackyard.clients.factory.failures import (
+    FactoryAnswerError,
     FactoryError,
     FactorySlowError,
     ImageContentError,
@@ -95,10 +96,12 @@ class FactoryClient:
         """Return whether the factory has an image, or builds it.
 
         Raises:
+            ImageContentError: A page answers in its place.
             FactoryError: The factory cannot be reached, or refuses the request.
         """
         try:
-            async with self._transport.request("HEAD", url):
+            async with self._transport.request("HEAD", url) as response:
+                _refuse_page(url, response)
                 return True
         except SchematicUnknownError:
             return False
@@ -183,7 +186,22 @@ class FactoryClient:
         try:
             return parse_json(data)
         except JsonError as err:
-            raise FactoryError(f"{url} does not answer with JSON: it is no image factory.") from err
+            raise FactoryAnswerError(f"{url} does not answer with JSON: it is no image factory.") from err
+
+
+def _refuse_page(url: str, response: aiohttp.ClientResponse) -> None:
+    if response.content_type in _PAGES:
+        raise ImageContentError(f"{url} answers with {response.content_type}, not with an image.")
+    place, mark = _find_mark(url)
+    # Servers that say 0 to a question for the head of an answer mean that they do not know.
+    if 0 < (response.content_length or 0) < place + len(mark):
+        raise ImageContentError(f"{url} has {response.content_length} bytes, which is no image.")
+
+
+def _find_mark(url: str) -> tuple[int, bytes]:
+    """Return where an image has bytes by which it is known, and which."""
+    ending = url.partition("?")[0]
+    return next((mark for end, mark in _MARKS.items() if ending.endswith(end)), (0, b""))
 
 
 class _Download:
@@ -197,8 +215,7 @@ class _Download:
         self._size = 0
         self._hash = hashlib.sha256()
         self._start = bytearray()
-        found = (mark for end, mark in _MARKS.items() if url.partition("?")[0].endswith(end))
-        self._place, self._mark = next(found, (0, b""))
+        self._place, self._mark = _find_mark(url)
 
     @property
     def amount(self) -> str:
@@ -208,8 +225,7 @@ class _Download:
     def begin(self, response: aiohttp.ClientResponse) -> None:
         self.is_begun = True
         self.total = response.content_length
-        if response.content_type in _PAGES:
-            raise ImageContentError(f"{self._url} answers with {response.content_type}, not with an image.")
+        _refuse_page(self._url, response)
         if self.total is not None and self.total > self._largest:
             raise ImageContentError(f"{self._url} has {self.total} bytes, which no image has.")
 

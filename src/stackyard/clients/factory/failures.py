@@ -5,6 +5,7 @@ from __future__ import annotations
 from stackyard.base.errors import ExitStatus, StackyardError
 
 __all__ = [
+    "FactoryAnswerError",
     "FactoryError",
     "FactoryRedirectError",
     "FactoryRefusedError",
@@ -23,6 +24,14 @@ class FactoryError(StackyardError):
     code = "E-FACTORY"
     summary = "The image factory reports an error"
     default_remedy = "Check `talos_factory` and the versions of the cluster, then run the command again."
+
+
+class FactoryAnswerError(FactoryError):
+    """What answers at the address of the image factory is none: a page of a proxy, or another server."""
+
+    code = "E-FACTORY-ANSWER"
+    summary = "What answers is not an image factory"
+    default_remedy = "Check `talos_factory`; open the address in a browser to see what answers there."
 
 
 class FactoryUnreachableError(FactoryError):

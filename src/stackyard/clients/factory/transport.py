@@ -48,6 +48,7 @@ class FactoryLimits:
     Attributes:
         connect_s: Seconds for a connection.
         answer_s: Seconds for the beginning of an answer; a factory builds an image at its first request.
+        register_s: The same for a schematic that is registered, which builds nothing.
         stall_s: Seconds without a byte in a download.
         total_s: Seconds for a whole download.
         redirects: The most redirects.
@@ -56,6 +57,7 @@ class FactoryLimits:
 
     connect_s: float = 15.0
     answer_s: float = 300.0
+    register_s: float = 30.0
     stall_s: float = 60.0
     total_s: float = 3600.0
     redirects: int = 5
@@ -77,8 +79,10 @@ class Transport:
 
     async def __aenter__(self) -> Transport:
         host = self._base.host or ""
+        # Certificates are read for an encrypted connection alone: it takes as long as a whole registration.
+        context = ssl.create_default_context() if self._base.scheme == "https" else True
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=ssl.create_default_context()),
+            connector=aiohttp.TCPConnector(ssl=context),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_s),
             # The proxy of the environment is for other machines.
             trust_env=not is_loopback(host),
@@ -105,18 +109,17 @@ class Transport:
         session = self._session
         if session is None:
             raise FactoryError("The client is not open. This is a bug in stackyard.")
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._limits.connect_s, sock_read=self._limits.answer_s
-        )
+        patience_s = self._limits.register_s if method == "POST" else self._limits.answer_s
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_s, sock_read=patience_s)
         target = URL(url)
         for _ in range(self._limits.redirects + 1):
             async with contextlib.AsyncExitStack() as stack:
-                with _explain(method, target, self._limits):
+                with _explain(method, target, patience_s):
                     response = await stack.enter_async_context(
                         session.request(method, target, data=body, allow_redirects=False, timeout=timeout)
                     )
                 if response.status not in _REDIRECTS:
-                    with _explain(method, target, self._limits):
+                    with _explain(method, target, patience_s):
                         await _require_ok(response, method)
                     yield response
                     return
@@ -127,14 +130,14 @@ class Transport:
 
 
 @contextlib.contextmanager
-def _explain(method: str, target: URL, limits: FactoryLimits) -> Iterator[None]:
+def _explain(method: str, target: URL, patience_s: float) -> Iterator[None]:
     """Say in the words of a factory why a request failed."""
     try:
         yield
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
         raise FactoryUnreachableError(f"{target.origin()}: {describe_failure(err)}.") from err
     except TimeoutError as err:
-        raise FactorySlowError(f"{method} {target} had no answer after {limits.answer_s:g} seconds.") from err
+        raise FactorySlowError(f"{method} {target} had no answer after {patience_s:g} seconds.") from err
     except (aiohttp.ClientError, OSError) as err:
         raise FactoryUnreachableError(
             f"{target.origin()} broke the connection before its answer to {method} {target.path}: "

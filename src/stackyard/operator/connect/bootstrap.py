@@ -36,7 +36,7 @@ from stackyard.path.credentials.cluster import is_accepted, read_token
 from stackyard.path.credentials.perform import CredentialWorker
 from stackyard.path.credentials.plan import settings_of
 from stackyard.path.credentials.record import change_record, read_record
-from stackyard.path.run import hold_lock
+from stackyard.path.run_state import hold_lock
 from stackyard.render.references import short_type
 from stackyard.state import StateService
 from stackyard.state.embedded import serve_embedded

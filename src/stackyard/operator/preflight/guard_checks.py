@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.guard.checks import TABLE, find_refusals, list_reads
 from stackyard.path.guard_facts import caller_of, read_facts
-from stackyard.path.source_locations import by_label
+from stackyard.path.locate import by_label
 
 if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostic

@@ -9,7 +9,7 @@ from stackyard.guard.privileges import ask_paths, find_lacking, find_root_only
 from stackyard.guard.rights import Grant, Purpose, Right, list_rights
 from stackyard.operator.preflight.model import Observation
 from stackyard.path.guard_facts import caller_of, read_facts
-from stackyard.path.source_locations import by_label
+from stackyard.path.locate import by_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

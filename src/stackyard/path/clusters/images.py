@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events
 from stackyard.clients.factory import (
+    FactoryAnswerError,
     FactoryClient,
     FactoryError,
     FactoryLimits,
     FactoryRefusedError,
+    ImageContentError,
     SchematicIdError,
     SchematicUnknownError,
 )
@@ -130,7 +132,7 @@ async def register_schematics(
             async with FactoryClient(factory, limits) as client:
                 try:
                     await client.post_schematic(schematic)
-                except (FactoryRefusedError, SchematicUnknownError):
+                except (FactoryAnswerError, FactoryRefusedError, SchematicUnknownError):
                     if not await client.has_image(url):
                         raise
     return tuple(found for _, found in wanted)
@@ -144,6 +146,7 @@ async def register_planned(cluster: Cluster, changes: Changes, emit: Emit) -> No
 
     Raises:
         SchematicIdError: The factory gives one another id.
+        ImageContentError: A page answers in place of an image that has no SHA-256 to be refused by.
         FactoryError: It refuses one.
     """
     created = (Action.CREATE, Action.REPLACE)
@@ -155,7 +158,8 @@ async def register_planned(cluster: Cluster, changes: Changes, emit: Emit) -> No
     try:
         await register_schematics(images, emit=emit)
     except FactoryError as err:
-        if not _is_away(err):
+        is_caught_later = isinstance(err, FactoryAnswerError | ImageContentError) and not unpinned
+        if not (is_caught_later or _is_away(err)):
             raise
         text = f"{err.detail} Schematics are not registered from here; the Proxmox nodes download the images."
         _warn(emit, text)
@@ -169,7 +173,9 @@ def _is_away(err: FactoryError) -> bool:
     """Return whether a failure is about the way from this machine, and not about the schematics."""
     if isinstance(err, FactoryRefusedError):
         return err.status >= _SERVER_FAULT
-    return not isinstance(err, SchematicIdError | SchematicUnknownError)
+    return not isinstance(
+        err, FactoryAnswerError | ImageContentError | SchematicIdError | SchematicUnknownError
+    )
 
 
 def _is_downloaded(cluster: Cluster, one: ClusterImage, keys: set[str]) -> bool:

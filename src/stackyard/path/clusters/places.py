@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.path.source_locations import nowhere
+from stackyard.path.locate import nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stackyard.base.errors import Location
-    from stackyard.path.source_locations import Locate
+    from stackyard.path.locate import Locate
     from stackyard.sources.cluster.load import OpenedCluster
 
 __all__ = ["in_cluster"]

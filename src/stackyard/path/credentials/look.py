@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stackyard.path.credentials.cluster import PresentCredentials
     from stackyard.path.credentials.token_store import TokenStore
     from stackyard.path.known_state import KnownState
-    from stackyard.path.plan import PlanRequest
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.run import Run
     from stackyard.state.targets import TargetRecord
 

@@ -9,7 +9,7 @@ from stackyard.desired import Container, Desired, Vm
 from stackyard.guard.checks import find_refusals, list_reads
 from stackyard.guard.implied import ImpliedCalls
 from stackyard.path.guard_facts import caller_of, read_facts
-from stackyard.path.source_locations import by_label
+from stackyard.path.locate import by_label
 from stackyard.path.survey import survey
 
 if TYPE_CHECKING:

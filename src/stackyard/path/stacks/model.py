@@ -18,11 +18,12 @@ from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Verdict, inspect, inspect_facts
 from stackyard.guard.checks import list_reads
 from stackyard.guard.implied import derive_implied_calls
+from stackyard.guard.ownership import without_adoption
 from stackyard.guard.subjects import FILES, short_kind
 from stackyard.path.guard_facts import caller_of, read_facts
 from stackyard.path.known_state import known_state_of
+from stackyard.path.locate import by_label, nowhere
 from stackyard.path.owners import read_owners
-from stackyard.path.source_locations import by_label, nowhere
 from stackyard.path.survey import survey
 from stackyard.path.unfinished import find_unfinished
 from stackyard.state.managed import read_managed
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Changes
     from stackyard.engine.failures import Finding
     from stackyard.guard import Cluster, Owners
-    from stackyard.path.plan import PlanRequest
-    from stackyard.path.source_locations import Locate
+    from stackyard.path.locate import Locate
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.stacks.run import StackRun
     from stackyard.state import StateService
 
@@ -107,7 +108,8 @@ async def judge_model(
     )
     verdict = inspect(counted, plan_request.allowances, strangers, owners)
     checked = inspect_facts(implied, dataclasses.replace(facts, owners=owners), plan_request.allowances)
-    return verdict.join(checked).locate(_by_address(model))
+    joined = verdict.join(checked).locate(_by_address(model))
+    return dataclasses.replace(joined, refused=tuple(map(without_adoption, joined.refused)))
 
 
 def _by_address(model: StackModel) -> Callable[[str, tuple[str | int, ...]], Location | None]:

@@ -20,7 +20,7 @@ from stackyard.engine.statefile import read_snapshot
 from stackyard.engine.version import Flavour
 from stackyard.guard import Verdict, inspect
 from stackyard.path.planfile import Binding, PlanFile, is_encrypted, open_encrypted
-from stackyard.path.run import EmptyInputError
+from stackyard.path.run_state import EmptyInputError
 from stackyard.path.stacks.inputs import list_texts
 from stackyard.path.stacks.management import judge_management
 from stackyard.path.stacks.model import judge_model
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from stackyard.engine.tofu import PlanMode
     from stackyard.engine.workdir import Workdir
-    from stackyard.path.plan import PlanRequest
+    from stackyard.path.handover import Handover
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.stacks.run import StackRun
 
 __all__ = ["StackPlan", "load_stack_plan", "make_stack_binding", "make_stack_plan", "state_version_of"]
@@ -68,6 +69,11 @@ class StackPlan:
     def shown(self) -> Changes:
         """What a reader sees of it."""
         return self.changes
+
+    @property
+    def handovers(self) -> tuple[Handover, ...]:
+        """What leaves other states: a stack takes nothing over from them."""
+        return ()
 
     def saved(self, shown: Mapping[str, Any] | None = None) -> PlanFile:
         """Return it as it is saved.

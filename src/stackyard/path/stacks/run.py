@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from stackyard import provider
 from stackyard.base import events
 from stackyard.engine.workdir import Limits, Workdir
-from stackyard.path.planfile import plan_keys
-from stackyard.path.run import hold_lock, recover_state
-from stackyard.path.run_input import encryption
+from stackyard.path.planfile import encryption, plan_keys
+from stackyard.path.run_state import hold_lock, recover_state
 from stackyard.path.settings import ProviderChoice
 from stackyard.path.stacks.backend import DEFAULT_WORKSPACE, BackendKind
 from stackyard.path.stacks.initialise import initialise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import StackyardError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stackyard.desired import Guest
+    from stackyard.inventory.facts import Fact
     from stackyard.path.stacks.plan import StackPlan
     from stackyard.path.stacks.run import StackRun
     from stackyard.state.guests import StateGuest
@@ -60,8 +62,13 @@ async def verify_stack(
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, StackyardError):
             raise result
-    up = tuple(result for result in results if isinstance(result, GuestUp))
+    up = tuple(_with_declared(result, facts[result.key]) for result in results if isinstance(result, GuestUp))
     return up, tuple(result for result in results if isinstance(result, StackyardError))
+
+
+def _with_declared(up: GuestUp, fact: Fact) -> GuestUp:
+    """Return a guest that is up, with the addresses that its code gives to it before all others."""
+    return replace(up, addresses=tuple(dict.fromkeys((*fact.declared, *up.addresses))))
 
 
 def _guests_of(data: bytes | None) -> Iterator[tuple[str, Guest]]:

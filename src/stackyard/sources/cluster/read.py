@@ -105,12 +105,19 @@ def _read_yaml(
     paths = folder / CLUSTER_FILE, folder / NODES_FILE
     documents = [_read_document(path, found) for path in paths]
     cluster, nodes = documents
-    if cluster is None or nodes is None:
-        return None
-    secret = list_secret_names()
-    clear = {name: cluster.data.pop(name) for name in list(cluster.data) if name in secret}
-    _drop_blanks(cluster.data, ClusterFields)
-    return InputPlaces(main=cluster, nodes=nodes), clear, paths
+    clear: dict[str, Any] = {}
+    if cluster is not None:
+        secret = list_secret_names()
+        clear = {name: cluster.data.pop(name) for name in list(cluster.data) if name in secret}
+        _drop_blanks(cluster.data, ClusterFields)
+    if cluster is not None and nodes is not None:
+        return InputPlaces(main=cluster, nodes=nodes), clear, paths
+    # The other file is checked all the same: its problems need no second run.
+    if cluster is not None:
+        _read_cluster(InputPlaces(main=cluster, nodes=cluster), found)
+    if nodes is not None:
+        _read_nodes(InputPlaces(main=nodes, nodes=nodes), found)
+    return None
 
 
 def _read_toml(

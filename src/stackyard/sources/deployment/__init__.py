@@ -5,11 +5,3 @@ against the schema and converts it to the `Desired` model. `writing.write` is th
 lease, fetch, change, validate, difference, confirmation, conditional upload. The stores are in `embedded`
 (SQLite, memory) and `bucket` (plain JSON in S3). This package does not know plans and states.
 """
-
-from __future__ import annotations
-
-from stackyard.sources.deployment.fetch import Object, fetch, rules_of
-from stackyard.sources.deployment.settings import ObjectLocation, find_place
-from stackyard.sources.deployment.validate import ValidatedObject, check
-
-__all__ = ["Object", "ObjectLocation", "ValidatedObject", "check", "fetch", "find_place", "rules_of"]

@@ -293,3 +293,16 @@ def test_an_id_that_fits_its_content_is_accepted(tmp_path: Path) -> None:
     cluster = load_cluster(write_cluster(tmp_path, nodes=[node(1, schematic=content)]))
 
     assert cluster.nodes[0].image.schematic_id == AGENT_ID
+
+
+@pytest.mark.parametrize("broken", ["cluster.yaml", "nodes.yaml"])
+def test_a_file_that_cannot_be_read_hides_no_problem_of_the_other(tmp_path: Path, broken: str) -> None:
+    write_cluster(tmp_path, [node(1, name="A_B")], node_cidr="192.0.2.7/24")
+    (tmp_path / broken).write_text("nodes: [\n")
+
+    found = {(one.kind.code, one.where.path) for one in open_cluster(tmp_path).found if one.where}
+
+    files = {Path(path).name: code for code, path in found}
+    other = {"cluster.yaml": "E-CLUSTER-NODE-NAME", "nodes.yaml": "E-CLUSTER-HOST-BITS"}
+    assert files[broken] == "E-YAML-SYNTAX"
+    assert other[broken] in {code for code, _ in found}

@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.sources.deployment import ObjectLocation
+    from stackyard.sources.deployment.settings import ObjectLocation
 
 __all__ = ["place_of", "read_acknowledgements", "store_option", "write_options"]
 

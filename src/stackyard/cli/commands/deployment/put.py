@@ -15,7 +15,7 @@ from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
-    from stackyard.sources.deployment import ObjectLocation
+    from stackyard.sources.deployment.settings import ObjectLocation
     from stackyard.sources.deployment.store import Version
 
 __all__ = ["put"]

@@ -51,7 +51,7 @@ def _keys(opened: OpenedStore) -> tuple[tuple[PlanKey, ...], str | None]:
 
 def _describe(opened: OpenedStore, plan: StoredPlan, keys: tuple[PlanKey, ...]) -> dict[str, Any]:
     from stackyard.path.planfile import PlanFileError  # lazy: only when this verb runs
-    from stackyard.path.run import state_version  # lazy: as above
+    from stackyard.path.run_state import state_version  # lazy: as above
     from stackyard.path.saved_plans import PlanUnknownError, read_plan  # lazy: as above
     from stackyard.state import StateService  # lazy: as above
 

@@ -15,8 +15,8 @@ from stackyard.cli.result import Result
 from stackyard.cli.runs.clusters.chosen_nodes import require_change_confirmed
 from stackyard.cli.runs.clusters.held import hold, state_of
 from stackyard.cli.runs.clusters.infra import choose_cluster
+from stackyard.cli.runs.plan_options import repeat_with_permits
 from stackyard.cli.runs.stacks.one import run_stack_destroy
-from stackyard.cli.runs.target import repeat_with_permits
 from stackyard.guard import Permit
 from stackyard.guard.addresses import split_names
 from stackyard.guard.destruction import ALLOW_DESTROY

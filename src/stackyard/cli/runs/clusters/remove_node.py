@@ -14,12 +14,12 @@ from stackyard.cli.result import Result
 from stackyard.cli.runs.clusters.chosen_nodes import require_change_confirmed
 from stackyard.cli.runs.clusters.held import hold
 from stackyard.cli.runs.clusters.opened import open_talos_cluster
+from stackyard.cli.runs.plan_options import allowances
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
-from stackyard.cli.runs.target import allowances
 from stackyard.cli.views.failure import write_failure
 from stackyard.path.clusters.configure import configure
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.sources.cluster.kind import CLUSTER
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from stackyard.bootstrap.talos.members import ask_etcd, check_members
 from stackyard.cli.runs.clusters.held import hold, state_of
 from stackyard.cli.runs.clusters.infra import choose_cluster
 from stackyard.cli.runs.clusters.timeline import timeline_result
+from stackyard.cli.runs.plan_options import allowances
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
-from stackyard.cli.runs.target import allowances
 from stackyard.path.clusters.configure import configure
 from stackyard.path.clusters.keys import make_keyring
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.secrets.sops.age import recipient_of
 from stackyard.sources.cluster.bootstrap_file import load_bootstrap
 from stackyard.sources.cluster.kind import CLUSTER

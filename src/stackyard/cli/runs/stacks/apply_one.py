@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
-from stackyard.cli.runs.apply import require_yes
+from stackyard.cli.runs.plan_question import require_yes
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.path.saved_plans import open_plan
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stackyard.cli.runs.stacks.chosen import ChosenStack, StackCommand
     from stackyard.engine.tofu import Applied
-    from stackyard.path.plan import PlanRequest
+    from stackyard.path.plan_request import PlanRequest
     from stackyard.path.stacks.plan import StackPlan
     from stackyard.path.stacks.run import StackRun
     from stackyard.path.verify import GuestUp

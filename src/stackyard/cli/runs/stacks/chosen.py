@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
-from stackyard.cli.runs.target import repeat_with_permits, settings_of
+from stackyard.cli.runs.plan_options import repeat_with_permits, settings_of
 from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.guard import GuardRefusedError
 from stackyard.path.recording import RunSubject, recorded
@@ -39,6 +39,9 @@ __all__ = ["ChosenStack", "StackCommand"]
 
 
 _NOT_PERMITTED = "Correct the code, its values or stack.yaml: no option permits all of this."
+_NOT_PERMITTED_IN_INPUT = (
+    "Correct the input, and run `stackyard cluster configure`: no option permits all of this."
+)
 
 
 class StackCommand:
@@ -191,7 +194,8 @@ class ChosenStack:
                 yield run
             except GuardRefusedError as err:
                 can_be_permitted = all(one.permit is not None for one in err.findings)
-                remedy = repeat_with_permits(err.permits) if can_be_permitted else _NOT_PERMITTED
+                corrected = _NOT_PERMITTED_IN_INPUT if command.source.is_generated else _NOT_PERMITTED
+                remedy = repeat_with_permits(err.permits) if can_be_permitted else corrected
                 raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
     async def _reread(self) -> tuple[ResolvedStack, StackInputs]:

@@ -15,17 +15,16 @@ from stackyard.base.errors import ExitStatus, StackyardError, UsageError
 from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.cli.confirmation import can_ask
 from stackyard.cli.result import Result
-from stackyard.cli.runs.plan import make_plan_request
+from stackyard.cli.runs.plan_options import allowances, make_plan_request, repeat_with_permits
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.one import show_plan, stack_document
 from stackyard.cli.runs.stacks.removed import destroy_all_removed
 from stackyard.cli.runs.stacks.selection import select_stacks
-from stackyard.cli.runs.target import allowances, repeat_with_permits
 from stackyard.cli.views.planned_changes import SIGNS
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import GuardRefusedError
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.stacks.dependencies import has_resources
 from stackyard.path.stacks.inputs import InputsMissingError

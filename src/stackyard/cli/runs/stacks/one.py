@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.plan import make_plan_request, plan_document
+from stackyard.cli.runs.plan_options import allowances, make_plan_request
 from stackyard.cli.runs.stacks.apply_one import AppliedStack, apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.selection import find_removed
-from stackyard.cli.runs.target import allowances
 from stackyard.cli.views.changes import change_document, show_verdict
+from stackyard.cli.views.plan_document import plan_document
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action, Changes
 from stackyard.engine.tofu import PlanMode
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.saved_plans import save_plan
 from stackyard.path.stacks.plan import make_stack_plan
 

@@ -6,14 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
+from stackyard.cli.runs.plan_options import allowances
 from stackyard.cli.runs.stacks.apply_one import apply_stack
 from stackyard.cli.runs.stacks.chosen import ChosenStack
 from stackyard.cli.runs.stacks.selection import find_removed
-from stackyard.cli.runs.target import allowances
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Permit
 from stackyard.guard.destruction import ALLOW_DESTROY
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.stacks.backend import BackendKind
 from stackyard.path.stacks.many import StackOutcome, StackStatus
 from stackyard.path.stacks.removed import (

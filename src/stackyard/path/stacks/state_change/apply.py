@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.engine import statefile
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.stacks.backend import BackendKind
 from stackyard.path.stacks.plan import make_stack_plan
 from stackyard.path.stacks.state_change.approval import name_person, utc_now

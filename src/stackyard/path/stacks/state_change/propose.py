@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import UsageError
-from stackyard.path.plan import PlanRequest
+from stackyard.path.plan_request import PlanRequest
 from stackyard.path.stacks.plan import make_stack_plan
 from stackyard.path.stacks.state_change.approval import name_person, utc_now
 from stackyard.path.stacks.state_change.content import digest_of, find_differences, version_of
