@@ -171,9 +171,9 @@ async def test_all_pages_of_a_long_list_are_read(open_rig: Opener) -> None:
 async def test_changed_files_say_what_became_of_them(open_rig: Opener) -> None:
     async with open_both(open_rig) as (rig, forge):
         text = "".join(f"# line {number}\n" for number in range(30))
-        await rig.commit("main", {"old name.tf": text, "gone.tf": "#\n", "ä/ö.tf": "#\n"})
+        await rig.commit("main", {"old name.tf": text, "gone.tf": "gone\n", "ä/ö.tf": "#\n"})
         await rig.commit("change", {"new name.tf": text}, moved="old name.tf")
-        await rig.commit("change", {"gone.tf": None, "ä/ö.tf": "# more\n", "made.tf": "#\n"})
+        await rig.commit("change", {"gone.tf": None, "ä/ö.tf": "# more\n", "made.tf": "made {}\n"})
         pull = await forge.open_pull("Change", "", "change", "main")
         files = await forge.changed_files(pull.number)
         assert sorted(files, key=lambda file: file.path) == [
@@ -382,7 +382,7 @@ async def test_webhook_tells_of_what_happens_and_is_one(open_rig: Opener) -> Non
         assert await forge.ensure_webhook(inbox.url, "another secret")
         assert not await forge.ensure_webhook(inbox.url, HOOK_SECRET)
         commit = await rig.commit("feature/a", {"a": "1"})
-        push = await inbox.wait_for(rig.kind, EventKind.PUSH)
+        push = await inbox.wait_for(rig.kind, EventKind.PUSH, "feature/a")
         assert (push.repository, push.branch, push.commit) == (rig.repository, "feature/a", commit)
         assert push.author == rig.author
         pull = await forge.open_pull("Add a", "", "feature/a", "main")

@@ -41,13 +41,13 @@ class Inbox:
     deliveries: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def wait_for(self, kind: ForgeKind, event: EventKind, action: str = "") -> WebhookEvent:
+    async def wait_for(self, kind: ForgeKind, event: EventKind, branch: str = "") -> WebhookEvent:
         """Return the first event of a kind that arrived or arrives; each delivery is proven."""
         async with asyncio.timeout(WAIT_S), self.arrived:
             while True:
                 for headers, body in self.deliveries:
                     found = read_webhook(kind, headers, body, HOOK_SECRET)
-                    if found.kind is event and action in ("", found.action):
+                    if found.kind is event and branch in ("", found.branch):
                         return found
                 await self.arrived.wait()
 

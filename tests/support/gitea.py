@@ -147,6 +147,11 @@ class Gitea:
         for member in members:
             self.call("PUT", f"/teams/{made['id']}/members/{member.login}")
 
+    def add_owner(self, organization: str, user: GiteaUser) -> None:
+        teams = self.call("GET", f"/orgs/{organization}/teams")
+        owners = next(team["id"] for team in teams if team["name"] == "Owners")
+        self.call("PUT", f"/teams/{owners}/members/{user.login}")
+
     def new_repository(self, owner: GiteaUser, *, private: bool = True) -> str:
         """Make an empty repository of a user, and return its name with the owner's."""
         document = {"name": self._new_name("repo"), "private": private, "default_branch": "main"}

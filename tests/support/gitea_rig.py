@@ -7,6 +7,7 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from tests.support.forges import ForgeRig
 from tests.support.gitea import Gitea, GiteaUser, require_gitea
@@ -43,8 +44,8 @@ class GiteaRig(ForgeRig):
         )
         self.team = f"{owner}/keepers"
         server.new_team(owner, "keepers", self.users["reviewer"])
-        # Only who is in the organization may ask who is in its teams.
-        server.new_team(owner, "robots", self.users["bot"])
+        # Only the owners of an organization may ask who is in its teams.
+        server.add_owner(owner, self.users["bot"])
         for name, permission in {
             "bot": "admin",
             "author": "write",
@@ -84,7 +85,9 @@ class GiteaRig(ForgeRig):
         self, who: str, where: str, start: str, name: str, text: str | None, moved: str
     ) -> dict[str, Any]:
         try:
-            there = await self._ask(who, "GET", f"/contents/{moved or name}?ref={start}", None, where)
+            there = await self._ask(
+                who, "GET", f"/contents/{quote(moved or name)}?ref={quote(start)}", None, where
+            )
         except AssertionError:
             there = None
         content = {} if text is None else {"content": base64.b64encode(text.encode()).decode()}

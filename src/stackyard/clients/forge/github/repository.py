@@ -99,8 +99,10 @@ class GithubRepository:
     async def _object(self, path: str, what: str) -> dict[str, Any]:
         return as_object((await self._transport.get(path)).document, what)
 
-    async def _collect(self, path: str, query: dict[str, str] | None = None) -> list[dict[str, Any]]:
-        return await self._transport.collect(path, query, size=PAGE, size_name=SIZE_NAME)
+    async def _collect(
+        self, path: str, query: dict[str, str] | None = None, *, key: str = ""
+    ) -> list[dict[str, Any]]:
+        return await self._transport.collect(path, query, size=PAGE, size_name=SIZE_NAME, key=key)
 
 
 def _find_interfaces(url: str) -> tuple[str, str, str]:
