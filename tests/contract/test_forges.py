@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from tests.support.forges import HOOK_SECRET, ForgeRig, open_inbox
 from tests.support.gitea_rig import open_gitea_rig
+from tests.support.github_rig import open_described_github_rig, open_github_rig
 
 from stackyard.base.backoff import Backoff
 from stackyard.clients.forge.failures import (
@@ -35,6 +36,8 @@ from stackyard.clients.forge.protocol import Forge
 
 OPENERS: dict[str, Callable[[], AbstractAsyncContextManager[ForgeRig]]] = {
     "gitea": open_gitea_rig,
+    "github": open_github_rig,
+    "github-openapi": open_described_github_rig,
 }
 MARKS = {"gitea": [pytest.mark.judges("gitea")]}
 OPEN = pytest.mark.parametrize(

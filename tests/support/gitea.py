@@ -40,12 +40,13 @@ START_S = 120.0
 PR_SET_PDEATHSIG = 1
 # What it does now and then; it does not start unless each has a text in its pages.
 CRON_TASKS = """
-archive_cleanup cancel_abandoned_jobs check_repo_stats cleanup_actions cleanup_hook_task_table cleanup_packages
-delete_generated_repository_avatars delete_inactive_accounts delete_missing_repos delete_old_actions
-delete_old_system_notices delete_repo_archives deleted_branches_cleanup gc_lfs git_gc_repos
-rebuild_issue_indexer reinit_missing_repos repo_health_check resync_all_hooks resync_all_sshkeys
-resync_all_sshprincipals start_schedule_tasks stop_endless_tasks stop_zombie_tasks sync_external_users
-sync_repo_licenses update_checker update_migration_poster_id update_mirrors
+archive_cleanup cancel_abandoned_jobs check_repo_stats cleanup_actions cleanup_hook_task_table
+cleanup_packages delete_generated_repository_avatars delete_inactive_accounts delete_missing_repos
+delete_old_actions delete_old_system_notices delete_repo_archives deleted_branches_cleanup gc_lfs
+git_gc_repos rebuild_issue_indexer reinit_missing_repos repo_health_check resync_all_hooks
+resync_all_sshkeys resync_all_sshprincipals start_schedule_tasks stop_endless_tasks
+stop_zombie_tasks sync_external_users sync_repo_licenses update_checker update_migration_poster_id
+update_mirrors
 """
 CONFIG = """
 RUN_MODE = prod
