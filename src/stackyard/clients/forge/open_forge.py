@@ -60,4 +60,6 @@ def open_forge(
         from stackyard.clients.forge.github.adapter import GithubForge  # lazy: one forge is used
 
         return GithubForge(url, repository, token, ca=ca, patience=patience)
-    raise ForgeRefusedError(f"There is no adapter for {kind.value}.")
+    from stackyard.clients.forge.gitlab.adapter import GitlabForge  # lazy: one forge is used
+
+    return GitlabForge(url, repository, token, ca=ca, patience=patience)

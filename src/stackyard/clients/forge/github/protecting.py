@@ -12,7 +12,7 @@ from stackyard.clients.forge.answers import (
     read_object,
     read_text,
 )
-from stackyard.clients.forge.failures import ForgeNotFoundError
+from stackyard.clients.forge.failures import ForgeNotFoundError, ForgeRefusedError
 from stackyard.clients.forge.model import Protection
 from stackyard.clients.forge.texts import quote
 
@@ -71,8 +71,13 @@ async def protect_branch(transport: Transport, repository: str, protection: Prot
     """Set the protection of a branch itself; what it has besides this stays.
 
     Raises:
+        ForgeRefusedError: It names no check, and GitHub wants names.
         ForgeError: There is no answer, or it is an error.
     """
+    if protection.requires_all_checks and not protection.checks:
+        raise ForgeRefusedError(
+            "GitHub requires checks by their names.", remedy="Name the checks that a change must pass."
+        )
     own = await _find_own(transport, repository, protection.branch) or {}
     document: dict[str, Any] = {
         "required_status_checks": _require_checks(own, protection),
