@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+from tests.support.forge_double_rig import open_described_github_rig, open_github_rig, open_gitlab_rig
 from tests.support.forges import HOOK_SECRET, ForgeRig, open_inbox
 from tests.support.gitea_rig import open_gitea_rig
-from tests.support.github_rig import open_described_github_rig, open_github_rig
 
 from stackyard.base.backoff import Backoff
 from stackyard.clients.forge.failures import (
@@ -38,6 +38,7 @@ OPENERS: dict[str, Callable[[], AbstractAsyncContextManager[ForgeRig]]] = {
     "gitea": open_gitea_rig,
     "github": open_github_rig,
     "github-openapi": open_described_github_rig,
+    "gitlab": open_gitlab_rig,
 }
 MARKS = {"gitea": [pytest.mark.judges("gitea")]}
 OPEN = pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -237,7 +238,11 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=self._patience.answer_s, sock_connect=_CONNECT_S)
         options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False}
         if body is not None:
-            options |= {"data": orjson.dumps(body), "headers": {"Content-Type": "application/json"}}
+            # A stream: a large text is not sent in one piece, which would hold up everything else.
+            options |= {
+                "data": io.BytesIO(orjson.dumps(body)),
+                "headers": {"Content-Type": "application/json"},
+            }
         try:
             async with self._session.request(request.method, url, **options) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}

@@ -10,11 +10,20 @@ from tests.support.forge_double import ForgeDouble
 from tests.support.forge_world import ForgeWorld
 from tests.support.forges import ForgeRig
 from tests.support.github_server import GithubServer
+from tests.support.gitlab_server import GitlabServer
 from tests.support.openapi import find_openapi, find_webhooks, require
 
 from stackyard.clients.forge.model import ForgeKind
 
-__all__ = ["DoubleRig", "GithubRig", "make_world", "open_described_github_rig", "open_github_rig"]
+__all__ = [
+    "DoubleRig",
+    "GithubRig",
+    "GitlabRig",
+    "make_world",
+    "open_described_github_rig",
+    "open_github_rig",
+    "open_gitlab_rig",
+]
 
 
 def make_world(levels: Mapping[str, str], repository: str = "yard/infra") -> ForgeWorld:
@@ -80,6 +89,20 @@ class GithubRig(DoubleRig):
     }
 
 
+class GitlabRig(DoubleRig):
+    """A project on the double of GitLab."""
+
+    kind = ForgeKind.GITLAB
+    can_require: ClassVar[Mapping[str, Any]] = {
+        "blocks_pushes": True,
+        "binds_admins": True,
+        "requires_all_checks": True,
+        "approvals": 2,
+        "dismisses_stale": True,
+        "requires_up_to_date": True,
+    }
+
+
 LEVELS = {"bot": "admin", "author": "write", "reviewer": "write", "reader": "read"}
 
 
@@ -99,4 +122,13 @@ async def open_described_github_rig() -> AsyncIterator[GithubRig]:
     server = GithubServer(make_world(LEVELS), rest=rest, webhooks=webhooks)
     async with server.serve():
         yield GithubRig(server)
+    assert not server.violations, server.violations
+
+
+@contextlib.asynccontextmanager
+async def open_gitlab_rig() -> AsyncIterator[GitlabRig]:
+    levels = {"bot": "maintainer", "author": "developer", "reviewer": "developer", "reader": "reporter"}
+    server = GitlabServer(make_world(levels, "yard/onprem/infra"))
+    async with server.serve():
+        yield GitlabRig(server)
     assert not server.violations, server.violations
