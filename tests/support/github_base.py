@@ -29,6 +29,7 @@ class GithubBase(ForgeDouble):
         protections: The protection of each branch, as it is shown.
         rules: The rules of rulesets that hold for every branch.
         rulesets: The rulesets by their numbers.
+        changes_shown: How many files of a pull request are listed at most.
     """
 
     rest: OpenApi | None = None
@@ -38,6 +39,7 @@ class GithubBase(ForgeDouble):
     protections: dict[str, dict[str, Any]] = field(default_factory=dict)
     rules: list[dict[str, Any]] = field(default_factory=list)
     rulesets: dict[int, dict[str, Any]] = field(default_factory=dict)
+    changes_shown: int = 3000
     prefix: ClassVar[str] = "/api"
     _tried: set[tuple[int, str, str]] = field(default_factory=set)
 

@@ -103,7 +103,12 @@ class GithubServer(GithubRules):
 
     @route("GET", f"/v3{REPO}/pulls/{{pull_number}}/files")
     def list_files(self, call: Call) -> Reply:
-        return Reply([self._file(*change) for change in self.world.changes(self._find_pull(call))])
+        return Reply(
+            [
+                self._file(*change)
+                for change in self.world.changes(self._find_pull(call))[: self.changes_shown]
+            ]
+        )
 
     @route("GET", f"/v3{REPO}/pulls/{{pull_number}}/reviews")
     def list_reviews(self, call: Call) -> Reply:

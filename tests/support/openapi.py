@@ -225,11 +225,13 @@ class OpenApi:
 @functools.cache
 def _pattern(template: str) -> re.Pattern[str]:
     parts = re.split(r"(\{[^}]+\})", template)
-    # A reference may have slashes in it; nothing else may.
+    # The name of a branch may have slashes in it here; nothing else may.
+    end = ".+" if template.endswith("/git/ref/{ref}") else "[^/]+"
+    last = len(parts) - 2
     return re.compile(
         "".join(
-            ".+" if part == "{ref}" else "[^/]+" if part.startswith("{") else re.escape(part)
-            for part in parts
+            re.escape(part) if not part.startswith("{") else end if index == last else "[^/]+"
+            for index, part in enumerate(parts)
         )
     )
 
