@@ -12,7 +12,11 @@ from tests.support.openapi import OpenApi, find_openapi, find_webhooks, require
 from stackyard.clients.forge.failures import ForgeRefusedError
 from stackyard.clients.forge.model import CommitState, Protection
 
-OPEN = pytest.mark.parametrize("open_rig", [open_github_rig, open_described_github_rig])
+pytestmark = pytest.mark.timeout(300)
+JUDGED = pytest.mark.judges("github-openapi", "github-webhooks")
+OPEN = pytest.mark.parametrize(
+    "open_rig", [open_github_rig, pytest.param(open_described_github_rig, marks=JUDGED)]
+)
 
 
 def keep(rig: GithubRig) -> GithubBase:
@@ -155,6 +159,7 @@ def rest() -> OpenApi:
     return require(find_openapi())
 
 
+@JUDGED
 @pytest.mark.parametrize(
     ("method", "path", "query", "body"),
     [
@@ -177,6 +182,7 @@ def test_request_that_github_does_not_know_is_found(
         rest.check_request(rest.find(method, path), query, body)
 
 
+@JUDGED
 def test_answer_that_github_does_not_give_is_found(rest: OpenApi) -> None:
     operation = rest.find("GET", "/repos/a/b/pulls/1")
     rest.complete(operation, 200, {"number": 1, "draft": False})
@@ -187,6 +193,7 @@ def test_answer_that_github_does_not_give_is_found(rest: OpenApi) -> None:
         rest.complete(operation, 201, {"number": 1})
 
 
+@JUDGED
 def test_webhook_that_github_does_not_send_is_found() -> None:
     webhooks = require(find_webhooks())
     described = webhooks.document["webhooks"]["pull-request-opened"]["post"]["requestBody"]["content"]

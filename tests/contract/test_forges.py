@@ -40,7 +40,10 @@ OPENERS: dict[str, Callable[[], AbstractAsyncContextManager[ForgeRig]]] = {
     "github-openapi": open_described_github_rig,
     "gitlab": open_gitlab_rig,
 }
-MARKS = {"gitea": [pytest.mark.judges("gitea")]}
+MARKS = {
+    "gitea": [pytest.mark.judges("gitea")],
+    "github-openapi": [pytest.mark.judges("github-openapi", "github-webhooks")],
+}
 OPEN = pytest.mark.parametrize(
     "open_rig", [pytest.param(opener, id=name, marks=MARKS.get(name, ())) for name, opener in OPENERS.items()]
 )
