@@ -52,7 +52,7 @@ async def test_checks_are_told_beside_statuses(open_rig: Any) -> None:
         }
 
 
-OWN = {
+OWN: dict[str, Any] = {
     "required_status_checks": {
         "strict": False,
         "contexts": ["stackyard"],

@@ -81,7 +81,10 @@ class GithubRules(GithubBase):
             return "push", "push", ref
         if kind == "comment":
             comment: WorldComment = subject
-            document = {"issue": {"number": comment.number}, "comment": self._comment(comment)}
+            document: dict[str, Any] = {
+                "issue": {"number": comment.number},
+                "comment": self._comment(comment),
+            }
             return "issue_comment", "issue-comment-created", {**document, "action": "created"}
         if kind == "review":
             review = subject.reviews[-1]

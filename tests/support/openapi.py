@@ -32,7 +32,7 @@ class Operation:
 class OpenApi:
     """A description."""
 
-    document: Mapping[str, Any]
+    document: dict[str, Any]
     _registry: jsonschema_rs.Registry = field(init=False)
     _validators: dict[str, Any] = field(default_factory=dict)
 
@@ -118,7 +118,7 @@ class OpenApi:
         if choices:
             parts = (*parts, self._choose(choices, given))
         if isinstance(given, list):
-            items = next(
+            items: Mapping[str, Any] = next(
                 (self.resolve(one)["items"] for one in (schema, *parts) if "items" in self.resolve(one)), {}
             )
             return [self.fill(items, one, depth + 1) for one in given]
