@@ -192,7 +192,8 @@ def test_a_proxy_that_cannot_be_reached_is_a_reason_without_its_password(
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler on PATH")
 def test_tags_and_parts_in_c_are_built_as_the_makers_do(proxy: GoProxy, work: Path) -> None:
-    code = 'package main\n\n// static int answer() { return 42; }\nimport "C"\n\nfunc main() { print(C.answer(), said) }\n'
+    answer = '// static int answer() { return 42; }\nimport "C"\n'
+    code = f"package main\n\n{answer}\nfunc main() {{ print(C.answer(), said) }}\n"
     files = {
         "go.mod": "module example.test/tiny\n\ngo 1.24\n",
         "cmd/tofu/main.go": code,
