@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.forges import HOOK_SECRET, open_inbox
 from tests.support.gitea import Gitea, start_gitea
 from tests.support.gitea_rig import GiteaRig, open_gitea_rig
 
@@ -24,6 +25,7 @@ from stackyard.clients.forge.model import (
 )
 from stackyard.clients.forge.protocol import Forge
 from stackyard.clients.forge.transport import Patience
+from stackyard.clients.forge.webhooks import read_webhook
 
 pytestmark = [pytest.mark.judges("gitea"), pytest.mark.timeout(300)]
 
@@ -139,6 +141,38 @@ async def test_rebased_pull_request_is_found_by_its_last_commit() -> None:
         found = await forge.merged_pull(commit)
         assert found is not None
         assert found.number == pull.number
+
+
+async def test_webhooks_have_the_names_that_gitea_gives_them() -> None:
+    async with open_gitea_rig() as rig, rig.open() as forge, open_inbox() as inbox:
+        await forge.ensure_webhook(inbox.url, HOOK_SECRET)
+        pull = await open_pull(rig, forge)
+        head = await rig.commit("feature", {"b.tf": "# more\n"})
+        for verdict in ("reject", "comment", "approve"):
+            await rig.review(rig.reviewer, pull.number, verdict, head)
+        await forge.create_comment(pull.number, "planned")
+        await forge.merge(pull.number, head)
+        expected = {
+            ("push", ""),
+            ("pull_request", "opened"),
+            ("pull_request", "synchronized"),
+            ("pull_request", "closed"),
+            ("pull_request_rejected", "reviewed"),
+            ("pull_request_comment", "reviewed"),
+            ("pull_request_approved", "reviewed"),
+            ("issue_comment", "created"),
+        }
+        seen: set[tuple[str, str]] = set()
+        async with asyncio.timeout(20), inbox.arrived:
+            while not expected <= seen:
+                await inbox.arrived.wait()
+                events = [
+                    (headers["X-Gitea-Event"], read_webhook(rig.kind, headers, body, HOOK_SECRET))
+                    for headers, body in inbox.deliveries
+                ]
+                seen = {(name, event.action) for name, event in events}
+        assert len({event.delivery for _, event in events}) == len(events)
+        assert all(event.number == pull.number for name, event in events if name != "push")
 
 
 @pytest.fixture
