@@ -9,7 +9,7 @@ from tests.support.forge_double_rig import GithubRig, open_described_github_rig,
 from tests.support.github_base import GithubBase
 from tests.support.openapi import OpenApi, find_openapi, find_webhooks, require
 
-from stackyard.clients.forge.failures import ForgeRefusedError
+from stackyard.clients.forge.failures import ForgeRefusedError, ForgeUnauthorizedError
 from stackyard.clients.forge.model import CommitState, Protection
 
 pytestmark = pytest.mark.timeout(300)
@@ -135,6 +135,18 @@ async def test_rulesets_count_beside_the_protection_of_the_branch(
             dismisses_stale=True,
             requires_up_to_date=True,
         )
+
+
+@OPEN
+async def test_protection_that_the_token_may_not_see_is_not_taken_for_none(open_rig: Any) -> None:
+    async with open_rig() as rig, rig.open(token="token-of-author") as forge:
+        assert await forge.protection("main") is None
+        keep(rig).protections["main"] = OWN
+        with pytest.raises(ForgeUnauthorizedError, match="may not see"):
+            await forge.protection("main")
+        with pytest.raises(ForgeUnauthorizedError, match="may not see"):
+            await forge.protect(Protection(branch="main", blocks_pushes=True))
+        assert keep(rig).protections["main"] == OWN
 
 
 @OPEN
