@@ -64,7 +64,7 @@ async def open_pull(rig: ForgeRig, forge: Forge, branch: str = "feature/more") -
 
 
 async def wait_until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for pause_s in Backoff(first_s=0.05, longest_s=0.5):
             if await is_so():
                 return
