@@ -17,6 +17,7 @@ from stackyard.render.objects import address_of_object
 from stackyard.sources.hypervisor.build import list_entries
 from stackyard.sources.hypervisor.sections import Layout
 from stackyard.sources.site import ConfigResolver, Site
+from stackyard.sources.site.hypervisor_owners import find_node_file, find_node_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,14 +82,14 @@ class HypervisorWriter:
         said = host
         if name in HypervisorSource(resolver).names():
             model = resolver.hypervisor(name).model
-            there = getattr(model, "node", None)
+            there = find_node_name(resolver.site, resolver.hypervisor(name))
             if node is not None and node != there:
                 what = f"the node {there}" if there else "a cluster"
                 raise UsageError(f"hypervisors/{name}.yaml is {what}, not the node {node}.")
-            node, said = there, host or getattr(model, "api", None) or there
+            node, said = there, host or getattr(model, "api", None) or getattr(model, "node", None)
         said = said or node
         chosen = resolver.any_node(
-            resolver.find_node(said) or (said if said in resolver.site.nodes else host)
+            find_node_file(resolver.site, name, said) or (said if said in resolver.site.nodes else host)
         )
         return cls(resolver=resolver, name=name, node=node, host=chosen)
 
