@@ -8,7 +8,7 @@ from stackyard.guard.facts import ApiRead
 from stackyard.guard.findings import Finding
 from stackyard.render.objects import address_of_object
 from stackyard.render.references import short_type
-from stackyard.sources.hypervisor.checks.storages import SAME_PLACE, place_of
+from stackyard.sources.hypervisor.checks.storages import SAME_PLACE, shared_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,20 +52,20 @@ def find_storage_places(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding
         values = {**one.attributes, "type": short_type(one.key.type).removeprefix(_STORAGE)}
         # One that is there already stays where it is.
         for row in there if one.key.name not in known else ():
-            if _place(row) == place_of(values) and _share_a_node(row, values):
-                place = " ".join(place_of(values))
+            place = _shared_place(row, one.key.name, values)
+            if place and _share_a_node(row, values):
                 detail = f"{row['storage']} of the cluster and {one.key.name} are both {place}."
                 yield Finding(kind=SAME_PLACE, detail=detail, label=address_of_object(one.key))
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _shared_place(row: Mapping[str, Any], name: str, values: Mapping[str, Any]) -> str:
     type_ = _TYPES.get(str(row.get("type")), str(row.get("type")))
-    values = {_SETTINGS.get(key, key): value for key, value in row.items()}
+    theirs = {_SETTINGS.get(key, key): value for key, value in row.items()} | {"type": type_}
     try:
-        return place_of({**values, "type": type_}) if type_ in _KNOWN else ()
+        return shared_place((str(row["storage"]), theirs), (name, values)) if type_ in _KNOWN else ""
     except KeyError:
         # Proxmox does not say where it is.
-        return ()
+        return ""
 
 
 def _share_a_node(row: Mapping[str, Any], values: Mapping[str, Any]) -> bool:

@@ -182,6 +182,9 @@ def _list_deciding(
     """Return what decides at a place in a list: a rule, or those of the group that is included there."""
     rule = entry.values["rules"][index]
     group = rule.get("security_group")
+    if file.has_lost(entry, "rules", index):
+        # What is left of it is for more than what was meant.
+        return []
     if group is None:
         return [_Placed(rule, file.place(entry, "rules", index))] if _decides(rule) else []
     named = [(one, each) for one in files for each in one.section("firewall.groups") if each.name == group]
@@ -190,7 +193,7 @@ def _list_deciding(
     ((its, group_entry),) = named
     found = []
     for number, inner in enumerate(group_entry.values.get("rules") or ()):
-        if _decides(inner):
+        if _decides(inner) and not its.has_lost(group_entry, "rules", number):
             whole = {**inner, "iface": rule["iface"]} if rule.get("iface") is not None else inner
             found.append(_Placed(whole, its.place(group_entry, "rules", number)))
     return found

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
 
-__all__ = ["check_owners"]
+__all__ = ["check_owners", "find_cluster"]
 
 TWICE = Kind(
     code="E-HYPERVISOR-TWICE",
@@ -41,7 +41,7 @@ def check_owners(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagno
     for file in files:
         for entry in file.entries:
             # Two clusters may have objects of the same name.
-            whose = file.name if file.is_node else _find_file(file, getattr(file.model, "api", None), site)
+            whose = file.name if file.is_node else find_cluster(file, site)
             first, other = owners.setdefault((whose, entry.key.type, entry.name), (file, entry))
             if other is not entry and first.is_node == file.is_node:
                 detail = f"`{entry.section.name}` has {entry.name!r} here and in {first.place(other)}."
@@ -71,6 +71,11 @@ def _check_nodes(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagno
             where = first.places.place(("node",))
             detail = f"The node '{said}' has a file already: {where}."
             found.add(TWICE, detail, file.places.place(("node",)), also=(where,))
+
+
+def find_cluster(file: HypervisorFile, site: SiteFacts) -> str | None:
+    """Return what tells the cluster of a file from others: the node whose API is used."""
+    return _find_file(file, getattr(file.model, "api", None), site)
 
 
 def _find_file(file: HypervisorFile, said: str | None, site: SiteFacts) -> str | None:
