@@ -1,4 +1,4 @@
-"""Places, interfaces and addresses that are the same, or not usable, although they are written differently."""
+"""Places, interfaces and addresses that are the same, or of no use, although they are written differently."""
 
 from __future__ import annotations
 
