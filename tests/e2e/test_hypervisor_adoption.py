@@ -1,4 +1,4 @@
-"""Objects that are there before their file: the plan names each with its place, and `--adopt` takes them over."""
+"""Objects that are there before their file: plans name each with its place, and `--adopt` takes them over."""
 
 from __future__ import annotations
 
