@@ -9,6 +9,7 @@ from tests.support.cli import stackyard
 from tests.support.site import write_site
 
 from stackyard.base.errors import InvalidInputError, UsageError
+from stackyard.cli.runs.hypervisors import list_files
 from stackyard.guard import Cluster
 from stackyard.guard.cluster_names import ask_cluster_names, find_cluster_names
 from stackyard.guard.declared import BRIDGE, POOL, STORAGE
@@ -220,6 +221,25 @@ def test_each_of_two_nodes_of_a_name_is_reached_by_its_own_api(tmp_path: Path) -
     assert {one.attributes["node_name"] for one in reached["other"].desired.objects} == {"pve1"}
     site = source.resolver.site
     assert [find_owners(site, name).interfaces for name in ("one", "two")] == ["other", "two"]
+
+
+def test_nodes_belong_to_the_cluster_whose_token_or_api_they_have(tmp_path: Path) -> None:
+    nodes = {
+        f"nodes/{name}.yaml": f"{NODE.format(number)}api_token: {token}\n"
+        for number, name, token in (
+            (1, "one", "west"),
+            (2, "two", "west"),
+            (3, "three", "x"),
+            (4, "four", "y"),
+        )
+    }
+    nodes["nodes/five.yaml"] = NODE.format(3).replace("node: pve3", "node: pve5")
+    clusters = {f"hypervisors/{name}.yaml": f"api: {node}\n" for name, node in (("w", "one"), ("e", "three"))}
+    own = {"hypervisors/second.yaml": "node: two\n", "hypervisors/fourth.yaml": "node: four\n"}
+    site = resolver(tmp_path, nodes, clusters, own).site
+    owners = {name: find_owners(site, name).cluster_wide for name in sorted(site.nodes)}
+    assert owners == {"one": "w", "two": "w", "three": "e", "five": "e", "four": "fourth"}
+    assert list_files(site, "w") == ("w", "second")
 
 
 def test_a_name_that_two_nodes_have_does_not_choose_one(tmp_path: Path) -> None:

@@ -84,7 +84,19 @@ def find_owners(site: Site, node: str) -> SharedOwners:
     reached = [name for name, api in clusters.items() if find_node_file(site, name, api) == node]
     if not reached and len(clusters) == 1:
         reached = list(clusters)
+    if not reached:
+        named = {name: find_node_file(site, name, api) for name, api in clusters.items()}
+        reached = [name for name, other in named.items() if other and _share_cluster(site, node, other)]
     return SharedOwners(interfaces=interfaces, cluster_wide=reached[0] if reached else interfaces)
+
+
+def _share_cluster(site: Site, node: str, other: str) -> bool:
+    """Return whether two nodes are known to be of one cluster: a token is one of a single cluster."""
+    one, two = site.nodes.get(node), site.nodes.get(other)
+    if one is None or two is None:
+        return False
+    tokens = [loaded.model.api_token or loaded.name for loaded in (one, two)]
+    return tokens[0] == tokens[1] or one.model.api_endpoint == two.model.api_endpoint
 
 
 def find_shared_parts(site: Site, hypervisor: str) -> tuple[SharedParts, ...]:
