@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
 
-__all__ = ["check_jobs"]
+__all__ = ["NEVER_RUNS", "check_jobs"]
 
 NEVER_RUNS = Kind(
     code="E-HYPERVISOR-SCHEDULE",
