@@ -1,4 +1,4 @@
-"""Whether a storage would be in the place of one that the cluster has under another name."""
+"""Whether storages fit the cluster: no other is in the same place, and backup jobs use one for backups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stackyard.guard.facts import ApiRead
 from stackyard.guard.findings import Finding
 from stackyard.render.objects import address_of_object
 from stackyard.render.references import short_type
-from stackyard.sources.hypervisor.checks.storages import SAME_PLACE, shared_place
+from stackyard.sources.hypervisor.checks.storages import BAD_CONTENT, SAME_PLACE, shared_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,18 +35,32 @@ def _list_new(implied: ImpliedCalls) -> Iterator[ClusterObject]:
             yield one
 
 
+def _list_jobs(implied: ImpliedCalls) -> Iterator[ClusterObject]:
+    for one in implied.desired.objects:
+        if short_type(one.key.type) == "backup_job" and address_of_object(one.key) not in implied.unchanged:
+            yield one
+
+
 def ask_storage_places(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the storages of the cluster."""
     del cluster
-    if any(_list_new(implied)):
+    if any(_list_new(implied)) or any(_list_jobs(implied)):
         yield _STORAGES
 
 
 def find_storage_places(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
-    """Report storages in the same place as one that the target does not have."""
+    """Report storages in the same place as one that the target does not have, and those without backups."""
     own = {one.key.name for one in implied.desired.objects if short_type(one.key.type).startswith(_STORAGE)}
     own |= {name for kind, _, name in implied.leaving if kind.startswith(_STORAGE)}
     there = [row for row in facts.rows(_STORAGES) if str(row.get("storage")) not in own]
+    for job in _list_jobs(implied):
+        for row in there:
+            contents = sorted(str(row.get("content") or "").split(","))
+            if row.get("storage") == job.attributes.get("storage") and "backup" not in contents:
+                detail = f"The backup job {job.key.name} needs `backup` on {row['storage']} of the cluster, "
+                detail += f"which has {', '.join(contents)}."
+                label = address_of_object(job.key)
+                yield Finding(kind=BAD_CONTENT, detail=detail, label=label, field=("storage",))
     known = {str(row.get("storage")) for row in facts.rows(_STORAGES)}
     for one in _list_new(implied):
         values = {**one.attributes, "type": short_type(one.key.type).removeprefix(_STORAGE)}

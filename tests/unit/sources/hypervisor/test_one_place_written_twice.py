@@ -107,3 +107,39 @@ firewall:
     - {type: in, action: DROP, proto: tcp, dport: "22"}
 """
     assert set(_found(tmp_path, home=text)) == {"home:3", "home:5"}
+
+
+NUMBERS = """\
+api: pve1
+pools: {a: {}, a/b: {}, a/b/c/d: {}, x/y: {}, "a/b c": {}}
+backups:
+  one: {schedule: "02:30", storage: local, vmid: ["100", "99"]}
+  two: {schedule: "02:30", storage: local, vmid: [web]}
+sdn:
+  zones: {plain: {type: simple}, tagged: {type: vlan, bridge: vmbr0}, wide: {type: vxlan, peers: [192.0.2.1]}}
+  vnets:
+    v1: {zone: plain, tag: 5}
+    v2: {zone: tagged}
+    v3: {zone: tagged, tag: 4095}
+    v4: {zone: tagged, tag: 20}
+    v5: {zone: tagged, tag: 20}
+    v6: {zone: wide, tag: 20}
+    v7: {zone: wide, tag: 16777216}
+"""
+
+
+def test_tags_and_ids_that_proxmox_does_not_have_are_found(tmp_path: Path) -> None:
+    write_site(tmp_path, {**SITE, "hypervisors/home.yaml": NUMBERS})
+    found = [(one.where.line, one.detail) for one in findings(tmp_path) if one.where is not None]
+    assert sorted(found) == [
+        (2, "'a/b c' is no name: its parts have letters, digits, `.`, `_` and `-`."),
+        (2, "'a/b/c/d' is 4 levels deep; Proxmox has 3."),
+        (2, "'x/y' is in the pool 'x', which the file lacks."),
+        (4, "'99' of 'one' is no id of a guest: they are from 100 to 999999999."),
+        (5, "'web' of 'two' is no id of a guest: they are from 100 to 999999999."),
+        (9, "'v1' is in a simple zone and has a tag."),
+        (10, "'v2' is in a vlan zone and has no tag."),
+        (11, "'v3' of a vlan zone has the tag 4095."),
+        (13, "'v5' has the tag 20, and so has 'v4' of the zone 'tagged'."),
+        (15, "'v7' of a vxlan zone has the tag 16777216."),
+    ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts, StorageUse
 
-__all__ = ["SAME_PLACE", "check_storages", "shared_place"]
+__all__ = ["BAD_CONTENT", "SAME_PLACE", "check_storages", "shared_place"]
 
 SAME_PLACE = Kind(
     code="E-HYPERVISOR-STORAGE",
