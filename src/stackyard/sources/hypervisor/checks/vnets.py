@@ -18,8 +18,8 @@ __all__ = ["check_vnets"]
 BAD_TAG = Kind(
     code="E-HYPERVISOR-VNET",
     summary="A virtual network cannot have its tag",
-    remedy="Vnets of vlan and qinq zones have a `tag` from 1 to 4094, those of vxlan and evpn zones one from 1 "
-    "to 16777215, each another; those of simple zones have none.",
+    remedy="Vnets of vlan and qinq zones have a `tag` from 1 to 4094, those of vxlan and evpn zones one "
+    "from 1 to 16777215, each another; those of simple zones have none.",
 )
 # The largest tag by the type of the zone.
 _LARGEST = {"vlan": 4094, "qinq": 4094, "vxlan": 16777215, "evpn": 16777215}
