@@ -42,7 +42,11 @@ async def run_hypervisors_apply(
     Raises:
         UsageError: The target is no cluster, or a saved plan is named.
     """
-    return await run_on_files(session, values, lambda *given: run_apply(*given, login))
+
+    async def apply_one(one: Session, given: dict[str, Any]) -> Result:
+        return await run_apply(one, given, login)
+
+    return await run_on_files(session, values, apply_one)
 
 
 async def run_on_files(session: Session, values: Mapping[str, Any], work: Work) -> Result:

@@ -132,8 +132,8 @@ def _find_misuse(interface: Interface) -> str:
         return "no address of a host"
     # The first address of an IPv6 network is that of its routers.
     if network.version == 4 and network.num_addresses > 2:
-        ends = {network.network_address: "network", network.broadcast_address: "broadcast"}
-        return f"the {ends[address]} address of {network}" if address in ends else ""
+        ends = ((network.network_address, "network"), (network.broadcast_address, "broadcast"))
+        return next((f"the {word} address of {network}" for end, word in ends if end == address), "")
     return ""
 
 
