@@ -24,7 +24,7 @@ EXAMPLES = ROOT / "examples"
 APPLIED = {
     "homelab": ("Applied: 8 created", "8 destroyed"),
     "hypervisors": (
-        "Applied: 18 created, 1 changed",
+        "Applied: 17 created, 2 changed",
         "Applied: 6 created",
         "user ben@pve",
         "Applied: 0 created, 2 changed",

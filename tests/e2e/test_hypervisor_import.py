@@ -264,3 +264,21 @@ def test_each_token_and_its_roles_are_named_with_the_reason(tmp_path: Path) -> N
         assert is_planned_empty(yard, "home")
         (again,) = yard.json("import", "hypervisor:home", "-H", "lab")["targets"]
         assert {row["object"] for row in again["left_out"]} == {"tokens.anna@pve!ci", "acl./vms"}
+
+
+def test_what_is_there_and_cannot_work_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    with lab.running(nodes=("pve1",), ssh_port=0) as running:
+        api = proxmoxer_client(running)
+        network = api.nodes("pve1").network
+        network.post(iface="vmbr9", type="bridge", bridge_vlan_aware=1, bridge_vids="2-10")
+        network.post(iface="vmbr9.20", type="vlan", cidr="192.0.2.1/24")
+        api.storage.post(storage="again", type="dir", path="/var/lib/vz", content="iso")
+        yard = make(running, tmp_path / "site")
+        done = yard.json("import", "hypervisor:home", "-H", "lab", "--all")["targets"]
+        left = {row["object"]: row["reason"] for one in done for row in one["left_out"]}
+        assert left["vlans.vmbr9.20"] == "'vmbr9' passes the VLANs 2-10, and 20 is none of them."
+        assert left["storages.local"] == "'again' and 'local' are both /var/lib/vz."
+        assert "vmbr9.20" not in file(yard, "pve1").read_text()
+        for name in ("home", "pve1"):
+            assert is_planned_empty(yard, name)
+        assert {"vmbr0", "vmbr9"} <= set(yaml.safe_load(file(yard, "pve1").read_text())["bridges"])

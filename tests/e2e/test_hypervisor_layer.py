@@ -44,9 +44,11 @@ def test_one_command_applies_a_cluster_and_its_nodes_and_puts_right_what_was_cha
     yard.run("drift", "hypervisor:home", "--detailed-exitcode", status=2)
     yard.run("drift", "hypervisor:pve2", "--detailed-exitcode", status=2)
     yard.run("drift", "hypervisor:pve1", "--detailed-exitcode")
+    found = yard.json("drift", "hypervisor:home", "--all", "--detailed-exitcode", status=2)
+    assert [one["target"] for one in found["targets"]] == list(TARGETS)
     yard.run("apply", "hypervisor:home", "--all", *PERMIT)
-    for target in TARGETS:
-        yard.run("drift", target, "--detailed-exitcode")
+    yard.run("drift", "hypervisor:home", "--all", "--detailed-exitcode")
+    yard.run("plan", "hypervisor:home", "--all", "--detailed-exitcode")
     assert api.storage("nas").get()["content"].split(",") != ["iso"]
     assert api.cluster.firewall.options.get()["policy_in"] == "DROP"
     assert "comment" not in api.access.users("ben@pve").get()

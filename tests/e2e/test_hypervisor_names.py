@@ -46,6 +46,7 @@ acl:
   - {path: /nodes/pve9, group_id: mine, role_id: PVEAuditor}
 backups:
   nightly: {schedule: "02:30", storage: nope, all: true}
+  weekly: {schedule: "sat 02:30", storage: local-lvm, all: true}
 replications:
   999-0: {target: pve7, type: local}
 sdn:
@@ -152,11 +153,12 @@ def test_a_cluster_reports_every_name_that_it_does_not_have(yard: Yard) -> None:
         (10, "The ACL entry NoRole for gone@pve on / uses the user gone@pve"),
         (11, "The ACL entry PVEAuditor for mine on /nodes/pve9 uses the node pve9"),
         (13, "The backup job nightly uses the storage nope"),
-        (15, "The replication 999-0 uses the guest 999"),
-        (15, "The replication 999-0 uses the node pve7"),
-        (18, "The SDN zone z1 lies on the bridge vmbr55"),
-        (21, "The firewall ipset trusted uses the alias noalias"),
-        (23, "The firewall rules uses the security group nogroup"),
+        (14, "The backup job weekly needs `backup` on local-lvm of the cluster, which has images, rootdir."),
+        (16, "The replication 999-0 uses the guest 999"),
+        (16, "The replication 999-0 uses the node pve7"),
+        (19, "The SDN zone z1 lies on the bridge vmbr55"),
+        (22, "The firewall ipset trusted uses the alias noalias"),
+        (24, "The firewall rules uses the security group nogroup"),
     ]
 
 

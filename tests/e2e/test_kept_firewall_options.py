@@ -96,3 +96,23 @@ def test_an_import_writes_all_options_so_that_each_is_watched(yard: Yard) -> Non
     assert written["firewall"]["options"]["input_policy"] == "DROP"
     api.cluster.firewall.options.put(policy_in="ACCEPT")
     assert yard.json("drift", "hypervisor:home")["has_drift"] is True
+
+
+def test_options_of_the_cluster_that_a_file_leaves_out_stay(yard: Yard) -> None:
+    api = proxmoxer_client(yard.running)
+    api.cluster.options.put(console="vv", migration="type=secure,network=10.31.0.0/16", bwlimit="clone=100")
+    write(yard, "home", {"api": "lab", "options": {"keyboard": "de", "bandwidth_limit_move": 50}})
+    shown = differences(yard, "hypervisor:home")
+    # What Proxmox chooses itself is known after the apply.
+    assert {name: one for name, one in shown.items() if name != "crs_ha"} == {
+        "bandwidth_limit_move": (None, 50),
+        "keyboard": (None, "de"),
+    }
+    yard.run("apply", "hypervisor:home")
+    assert yard.json("plan", "hypervisor:home")["has_changes"] is False
+    # What somebody sets besides is nobody's here.
+    api.cluster.options.put(console="html5")
+    assert yard.json("plan", "hypervisor:home")["has_changes"] is False
+    found = api.cluster.options.get()
+    assert (found["keyboard"], found["console"], found["migration"]["type"]) == ("de", "html5", "secure")
+    assert sorted(found["bwlimit"].split(",")) == ["clone=100", "move=50"]

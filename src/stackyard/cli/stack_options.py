@@ -42,7 +42,8 @@ def select_options(function: Function) -> Function:
             "--all",
             "all_stacks",
             is_flag=True,
-            help="Work on every stack, in order. With `apply hypervisor:NAME`: on the cluster and its nodes.",
+            help="Work on every stack, in order. With `plan`, `drift` and `apply` of `hypervisor:NAME`: "
+            "on the cluster and its nodes.",
         ),
         click.option(
             "--changed", is_flag=True, help="Work on the stacks that read something that changed, in order."
@@ -107,6 +108,22 @@ def names_stacks(values: MutableMapping[str, Any]) -> bool:
     if ":" not in target and _is_bare_cluster(target):
         values["target"] = target = f"cluster:{target}"
     return target.startswith(_KINDS) or (":" not in target and _is_bare_stack(target))
+
+
+def names_whole_cluster(values: MutableMapping[str, Any]) -> bool:
+    """Return whether a command line is about the file of a cluster and those of its nodes.
+
+    Raises:
+        UsageError: An option of stacks is given, too.
+    """
+    if not values["all_stacks"] or not str(values["target"]).startswith("hypervisor:"):
+        return False
+    given = [option for name, option in _SELECTING.items() if name != "all_stacks" and values.get(name)]
+    if given:
+        raise UsageError(f"{given[0]} is for stacks: leave it out.")
+    refuse_stack_options(values)
+    note_given_provider(values)
+    return True
 
 
 def note_given_provider(values: MutableMapping[str, Any]) -> None:

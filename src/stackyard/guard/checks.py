@@ -24,7 +24,7 @@ from stackyard.guard import (
     storage_places,
 )
 from stackyard.guard.findings import UNKNOWN, Finding
-from stackyard.guard.hypervisor import administrators, dependants, lockout, management
+from stackyard.guard.hypervisor import administrators, dependants, firewall_uses, lockout, management
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -192,6 +192,14 @@ TABLE: tuple[GuardCheck, ...] = (
         what="something still uses what would be taken away",
         ask=dependants.ask_dependants,
         find=dependants.find_dependants,
+        unknown=dependants.USE_UNKNOWN,
+    ),
+    GuardCheck(
+        name="hypervisor",
+        what="a rule still names what would be taken from the firewall",
+        ask=firewall_uses.ask_firewall_uses,
+        find=firewall_uses.find_firewall_uses,
+        follow=firewall_uses.follow_firewall_uses,
         unknown=dependants.USE_UNKNOWN,
     ),
     GuardCheck(

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding
-from stackyard.guard.subjects import describe, identity_of, is_guest, name_of, short_kind, vm_id_of
+from stackyard.guard.subjects import CLUSTER, describe, identity_of, is_guest, name_of, short_kind, vm_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stackyard.engine.changes import Change, Changes
-    from stackyard.guard.cluster import Cluster
+    from stackyard.guard.cluster import Cluster, ClusterObject
 
 __all__ = [
     "Adoption",
@@ -133,10 +133,16 @@ def _find_collisions_with_cluster(changes: Changes, cluster: Cluster) -> Iterato
             yield Adoption(
                 address=change.address,
                 name=describe(change),
-                there=there.identity,
+                there=_name_there(there),
                 owned=(there.kind, there.state_id),
                 import_id=there.import_id,
             )
+
+
+def _name_there(there: ClusterObject) -> str:
+    """Return what is there; what has no other name than what it says is it."""
+    is_nameless = there.kind == "acl" or (there.kind == "firewall_rules" and not there.identity[:1].isdigit())
+    return "it" if is_nameless else there.identity.removeprefix(f"{CLUSTER}/")
 
 
 def _find_guest_collisions(new: list[Change], changes: Changes, cluster: Cluster) -> Iterator[Adoption]:

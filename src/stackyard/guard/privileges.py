@@ -11,6 +11,7 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import Container, Vm
 from stackyard.guard.facts import VERSION, VNETS, rights_on
 from stackyard.guard.findings import Finding
+from stackyard.guard.object_rights import list_object_rights
 from stackyard.guard.rights import Grant, list_plan_rights
 from stackyard.render.names import label
 
@@ -67,6 +68,10 @@ _ROLES = {
     "SDN.": "PVESDNAdmin",
     "Mapping.Use": "PVEMappingUser",
     "Pool.": "PVEPoolAdmin",
+    "Mapping.": "PVEMappingAdmin",
+    "User.": "PVEUserAdmin",
+    "Group.": "PVEUserAdmin",
+    "Realm.AllocateUser": "PVEUserAdmin",
     "Sys.Audit": "PVEAuditor",
     "Sys.Console": "PVESysAdmin",
 }
@@ -76,7 +81,8 @@ def ask_rights(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask what the token may do, where the plan does anything."""
     if implied.is_nothing:
         return
-    paths = _paths_of(list_plan_rights(implied, zones=_map_declared_zones(implied)))
+    rights = list_plan_rights(implied, zones=_map_declared_zones(implied))
+    paths = _paths_of((*rights, *list_object_rights(implied.changes)))
     if len(paths) > _MOST_PATHS:
         # Rights on a guest that does not exist yet are rare: a thousand of them are not worth as many calls.
         existing = {f"/vms/{guest.vm_id}" for guest in cluster.guests}
@@ -110,7 +116,7 @@ def find_rights(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     version = str(answer.get("version", "")) if isinstance(answer, dict) else ""
     zones = {**facts.zones(), **_map_declared_zones(implied)}
     rights = list_plan_rights(implied, zones=zones, version=version)
-    yield from find_lacking(map(_for_a_plan, rights), facts)
+    yield from find_lacking((*map(_for_a_plan, rights), *list_object_rights(implied.changes)), facts)
 
 
 def _for_a_plan(right: Right) -> Right:

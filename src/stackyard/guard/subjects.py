@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.render.names import DATA_FIELDS
 from stackyard.render.references import guest_kind, short_type, vm_id_in
-from stackyard.sources.hypervisor.words import KIND_WORDS, name_object
+from stackyard.sources.hypervisor.words import KIND_WORDS, identify_object, name_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change
 
 __all__ = [
+    "CLUSTER",
     "FILES",
     "KINDS",
     "data_files",
@@ -27,6 +28,7 @@ __all__ = [
     "name_of",
     "node_of",
     "owner_of",
+    "scope_of_rules",
     "short_kind",
     "short_type",
     "vm_id_of",
@@ -55,6 +57,8 @@ KINDS = {
     "password": "password of",
 }
 FILES = ("file", "download_file")
+# Whose the firewall is that is of no node and no guest.
+CLUSTER = "cluster"
 _DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)
 
 
@@ -152,7 +156,8 @@ def identity_in(kind: str, values: Mapping[str, Any]) -> str:
     """Return the same from the type of a resource, without its prefix, and its values."""
     parts: tuple[Any, ...]
     if kind.startswith("firewall_"):
-        return _name_firewall(kind, values)
+        own = scope_of_rules(values) if kind == "firewall_rules" else identify_object(kind, values)
+        return _name_firewall(kind, values) or own
     if kind == "pool":
         parts = (values.get("pool_id"),)
     elif kind.startswith("network_linux_"):
@@ -164,10 +169,16 @@ def identity_in(kind: str, values: Mapping[str, Any]) -> str:
     elif kind in ("haresource", "harule"):
         parts = (values.get("resource_id" if kind == "haresource" else "rule"),)
     else:
-        return ""
+        return identify_object(kind, values)
     # A part that another resource will tell is a mark, and no text.
     texts = [part for part in parts if isinstance(part, str)]
     return ("/" if kind == "sdn_subnet" else ":").join(texts) if len(texts) == len(parts) else ""
+
+
+def scope_of_rules(values: Mapping[str, Any]) -> str:
+    """Return whose firewall rules are, that are not those of a guest: of the cluster, or of a node."""
+    node = values.get("node_name")
+    return CLUSTER if node is None else f"node/{node}" if isinstance(node, str) else ""
 
 
 def is_snippet(change: Change) -> bool:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox import quote
 from stackyard.guard import ClusterObject
-from stackyard.guard.subjects import short_type
+from stackyard.guard.subjects import CLUSTER, scope_of_rules, short_type
+from stackyard.path.importing.hypervisor.lists import LISTS
+from stackyard.path.importing.hypervisor.survey import list_rows
+from stackyard.render.objects import address_of_object
 from stackyard.render.protection import FIREWALL_ALIAS, FIREWALL_RULES, FIREWALL_SET, list_protection
 
 if TYPE_CHECKING:
@@ -53,12 +56,18 @@ async def with_objects(run: Run, cluster: Cluster, known: KnownState) -> Cluster
         _high_availability(client, desired),
         _replications(client, desired),
         _firewalls(client, desired, cluster, known),
+        _declared(client, desired, known),
     )
     objects = (*cluster.objects, *(one for some in found for one in some))
     entries = () if run.served is None else run.served.journal.entries
-    begun = {(short_type(entry.subject.type_name), entry.subject.name) for entry in entries}
+    begun = {(short_type(entry.subject.type_name), entry.subject.name.lower()) for entry in entries}
     return dataclasses.replace(
-        cluster, objects=tuple(one for one in objects if (one.kind, one.identity) not in begun)
+        cluster,
+        objects=tuple(
+            one
+            for one in objects
+            if begun.isdisjoint((one.kind, name.lower()) for name in (one.identity, one.import_id))
+        ),
     )
 
 
@@ -151,6 +160,51 @@ async def _list_firewall(client: proxmox.Client, guest: ClusterGuest, kind: str)
         )
         for row in rows
     ]
+
+
+async def _declared(client: proxmox.Client, desired: Desired, known: KnownState) -> list[ClusterObject]:
+    """Return what a cluster has of the kinds of objects in hypervisor files that the state does not know."""
+    new = {
+        short_type(one.key.type)
+        for one in desired.objects
+        if address_of_object(one.key) not in known.instances
+    }
+    scopes = {
+        scope_of_rules(one.attributes)
+        for one in desired.objects
+        if one.key.type == FIREWALL_RULES and address_of_object(one.key) not in known.instances
+    }
+    answers = await asyncio.gather(
+        *(_list_kind(client, kind) for kind in sorted(new & LISTS.keys())),
+        *(_list_rules(client, scope) for scope in sorted(scopes)),
+    )
+    return [one for some in answers for one in some]
+
+
+async def _list_rules(client: proxmox.Client, scope: str) -> list[ClusterObject]:
+    """Return the rules of the cluster or of a node as one object, where there are any."""
+    path = "/cluster" if scope == CLUSTER else f"/nodes/{quote(scope.partition('/')[2])}"
+    rows = await _list_rows(client, f"{path}/firewall/rules")
+    return [ClusterObject.from_name(short_type(FIREWALL_RULES), scope)] if rows else []
+
+
+async def _list_kind(client: proxmox.Client, kind: str) -> list[ClusterObject]:
+    listing = LISTS[kind]
+    if not listing.path or "{node}" in listing.path:
+        return []
+    try:
+        rows = [row async for row in list_rows(client, listing, {})]
+    except proxmox.RefusedError:
+        return []
+    return [_found(kind, listing.given.format_map(row), row) for row in rows]
+
+
+def _found(kind: str, import_id: str, row: Mapping[str, Any]) -> ClusterObject:
+    if kind == "sdn_subnet":
+        return _subnet(str(row["vnet"]), row)
+    is_named_once = kind.startswith("firewall_")
+    identity = import_id.lower() if is_named_once else import_id
+    return ClusterObject(kind=kind, identity=identity, import_id=import_id, state_id=import_id)
 
 
 async def _list_rows(client: proxmox.Client, path: str) -> list[Mapping[str, Any]]:

@@ -29,7 +29,7 @@ from stackyard.guard.declared import (
 )
 from stackyard.sources.hypervisor.build import list_entries
 from stackyard.sources.site.entities.networks import BridgeNetwork, SdnNetwork
-from stackyard.sources.site.hypervisor_owners import find_owners
+from stackyard.sources.site.hypervisor_owners import find_node_name, find_owners
 from stackyard.sources.site.networks import read_shared_networks
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def list_declared(site: Site) -> Declared:
 
 def _in_files(site: Site) -> Iterator[DeclaredObject]:
     for name, loaded in sorted(site.hypervisors.items()):
-        node = getattr(loaded.model, "node", None)
+        node = find_node_name(site, loaded)
         for entry in list_entries(loaded.model):
             # A ZFS pool is a storage only where it says so.
             is_meant = entry.section.name != "zfs" or entry.values.get("add_storage")

@@ -11,6 +11,7 @@ from stackyard.path.shared_objects import join_shared, place_shared, shared_desi
 from stackyard.sources.hypervisor.build import build_desired
 from stackyard.sources.site.explain import ExplainedValue
 from stackyard.sources.site.explain_hypervisor import explain_hypervisor
+from stackyard.sources.site.hypervisor_owners import find_node_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def explain_target(resolver: ConfigResolver, name: str) -> tuple[list[ExplainedV
     is_implied = name in source.implied_names()
     loaded = None if is_implied else resolver.hypervisor(name)
     source.require_files(f"The hypervisor '{name}'")
-    own = Desired() if loaded is None else build_desired(loaded.model)
+    own = Desired() if loaded is None else build_desired(loaded.model, find_node_name(site, loaded))
     alone, _ = join_shared(site, shared_desired(resolver, name), own, loaded)
     values = [*_explain_node(resolver, name)] if is_implied else explain_hypervisor(resolver, name)
     for one in list_networks_and_pools(alone):

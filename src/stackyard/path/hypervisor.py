@@ -23,7 +23,13 @@ from stackyard.render.references import POOL
 from stackyard.sources.hypervisor.build import build_desired, list_entries
 from stackyard.sources.hypervisor.credentials import is_token_grant
 from stackyard.sources.hypervisor.files import HypervisorFile
-from stackyard.sources.site.hypervisor_owners import find_owners, find_shared_parts, list_implied
+from stackyard.sources.site.hypervisor_owners import (
+    find_node_file,
+    find_node_name,
+    find_owners,
+    find_shared_parts,
+    list_implied,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +111,9 @@ class HypervisorSource:
         self.require_files(f"The hypervisor '{name}'")
         site = self.resolver.site
         loaded = self._find_file(name)
-        desired, places = join_shared(site, shared_desired(self.resolver, name), _describe(loaded), loaded)
+        desired, places = join_shared(
+            site, shared_desired(self.resolver, name), _describe(site, loaded), loaded
+        )
         try:
             resolved = resolve_on(self.resolver, _target(name), desired, node=self._find_node(name, host))
         except NoTokenError as err:
@@ -133,7 +141,7 @@ class HypervisorSource:
         node = self.resolver.site.nodes.get(host_config.name)
         return HypervisorLogin(
             target=_target(name),
-            desired=_describe(self._find_file(name)),
+            desired=_describe(self.resolver.site, self._find_file(name)),
             endpoint=host_config.api_endpoint,
             trust=proxmox.Trust(fingerprint=host_config.api_fingerprint),
             store=(None if node is None else node.model.api_token) or host_config.name,
@@ -156,7 +164,7 @@ class HypervisorSource:
     def _find_node(self, name: str, host: str | None) -> str:
         loaded = self._find_file(name)
         said = host or (name if loaded is None else _api_node(loaded))
-        return self.resolver.any_node(self.resolver.find_node(said) or said)
+        return self.resolver.any_node(find_node_file(self.resolver.site, name, said) or said)
 
     def _tokens(self) -> SiteTokens:
         site = self.resolver.site
@@ -244,8 +252,8 @@ def _api_node(loaded: LoadedFile[Any]) -> str | None:
     return found
 
 
-def _describe(loaded: LoadedFile[Any] | None) -> Desired:
-    return Desired() if loaded is None else build_desired(loaded.model)
+def _describe(site: Site, loaded: LoadedFile[Any] | None) -> Desired:
+    return Desired() if loaded is None else build_desired(loaded.model, find_node_name(site, loaded))
 
 
 def _target(name: str) -> Target:

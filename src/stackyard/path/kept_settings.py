@@ -1,30 +1,44 @@
-"""Firewall options that a file leaves out stay as Proxmox has them.
+"""Options of the firewall and of the cluster that a file leaves out stay as Proxmox has them.
 
 The resources of the provider set every option: one that is left out gets a default, which turns a firewall
-off that is on. So each option is written out with what the cluster has. Options that no state has yet are
-imported, so that the plan shows what changes.
+off that is on, or is unset. So each option is written out with what the cluster has. Options that no state
+has yet are imported, so that the plan shows what changes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+from stackyard.provider.resources import cluster_options
 from stackyard.provider.resources.firewall import cluster_firewall, node_firewall
 from stackyard.render.objects import address_of_object
 from stackyard.render.references import short_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stackyard.clients import proxmox
     from stackyard.desired import ClusterObject, Desired
     from stackyard.path.known_state import KnownState
-    from stackyard.provider.singletons import Settings
+    from stackyard.provider.values import Object
 
 __all__ = ["import_settings", "keep_settings"]
 
-_SETTINGS: Mapping[str, Settings] = {
+
+class _Settings(Protocol):
+    """What is always there, and is set and unset."""
+
+    def path_of(self, state: Object, /) -> str: ...
+
+    @property
+    def identity(self) -> Callable[[Object], str]: ...
+
+    def attributes(self, known: Object, found: Mapping[str, Any], /) -> Object: ...
+
+
+_SETTINGS: Mapping[str, _Settings] = {
+    "cluster_options": cluster_options.SETTINGS,
     "cluster_firewall": cluster_firewall.SETTINGS,
     "node_firewall": node_firewall.SETTINGS,
 }

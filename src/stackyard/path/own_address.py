@@ -6,8 +6,10 @@ import asyncio
 import socket
 import urllib.parse
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.addresses import is_loopback
 from stackyard.guard.facts import Operator
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["find_endpoint", "find_operator"]
 
 _API, _SSH = 8006, 22
+# Where a node has the files of its cluster.
+_CLUSTER_FILES = Path("/etc/pve/nodes")
 
 
 async def find_endpoint(connection: proxmox.Connection) -> Operator:
@@ -39,7 +43,14 @@ async def find_operator(resolved: Resolved) -> Operator:
     is_proxied = "https" in urllib.request.getproxies() and not urllib.request.proxy_bypass(
         url.hostname or ""
     )
-    return Operator(api="" if is_proxied else api, ssh=shell if is_direct else "", endpoint=endpoint)
+    return Operator(
+        api="" if is_proxied else _as_seen(api), ssh=_as_seen(shell) if is_direct else "", endpoint=endpoint
+    )
+
+
+def _as_seen(address: str) -> str:
+    """Return our address as a node sees it: through a tunnel that begins on this machine, it has another."""
+    return address if not is_loopback(address) or _CLUSTER_FILES.is_dir() else ""
 
 
 def _look(host: str, port: int) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from stackyard.path.named_objects import describe_object, list_cluster_objects, 
 from stackyard.render.references import POOL
 from stackyard.sources.hypervisor.build import build_desired, list_entries
 from stackyard.sources.site.entities.networks import BridgeNetwork, VlanNetwork
-from stackyard.sources.site.hypervisor_owners import find_shared_parts
+from stackyard.sources.site.hypervisor_owners import find_node_name, find_shared_parts
 from stackyard.sources.site.networks import read_shared_networks
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ def check_two_places(resolver: ConfigResolver, found: Diagnostics) -> None:
     for name, loaded in sorted(site.hypervisors.items()):
         # What is wrong with a part by itself is reported where that is checked.
         with contextlib.suppress(InvalidInputError):
-            _compare(site, shared_desired(resolver, name), build_desired(loaded.model), loaded, found)
+            own = build_desired(loaded.model, find_node_name(site, loaded))
+            _compare(site, shared_desired(resolver, name), own, loaded, found)
 
 
 def _compare(

@@ -9,6 +9,7 @@ from tests.support.cli import stackyard
 from tests.support.site import write_site
 
 from stackyard.base.errors import InvalidInputError, UsageError
+from stackyard.cli.runs.hypervisors import list_files
 from stackyard.guard import Cluster
 from stackyard.guard.cluster_names import ask_cluster_names, find_cluster_names
 from stackyard.guard.declared import BRIDGE, POOL, STORAGE
@@ -185,6 +186,73 @@ def test_nodes_of_two_clusters_with_one_name_keep_what_is_theirs(tmp_path: Path)
     assert find_owners(site, "a").interfaces == "a"
     assert find_owners(site, "b").interfaces == "b"
     assert list_implied(site) == ["b"]
+
+
+def test_a_file_may_say_the_name_of_the_file_of_its_node(tmp_path: Path) -> None:
+    bridges = {"hypervisors/first.yaml": "node: one\nbridges: {vmbr9: {}}\n"}
+    source = HypervisorSource(resolver(tmp_path, CLUSTER, bridges))
+    found = source.resolve("first", None)
+    (bridge,) = found.desired.objects
+    # What Proxmox calls it.
+    assert bridge.attributes["node_name"] == "pve1"
+    assert [one.node for one in found.desired.bridges] == ["pve1"]
+    assert source.implied_names() == ["two"]
+    declared = list_declared(source.resolver.site)
+    assert declared.explain(BRIDGE, "vmbr9", "pve1", []).endswith("stackyard apply hypervisor:first")
+
+
+def test_each_of_two_nodes_of_a_name_is_reached_by_its_own_api(tmp_path: Path) -> None:
+    nodes = {
+        f"nodes/{name}.yaml": NODE.format(1).replace("192.0.2.1", f"192.0.2.{number}")
+        for name, number in (("one", 1), ("two", 2))
+    }
+    own = {
+        "hypervisors/two.yaml": "node: pve1\nbridges: {vmbr8: {}}\n",
+        "hypervisors/other.yaml": "node: one\nbridges: {vmbr8: {}}\n",
+        "hypervisors/far.yaml": "api: two\ngroups: {all: {}}\n",
+    }
+    source = HypervisorSource(resolver(tmp_path, nodes, own))
+    reached = {name: source.resolve(name, None) for name in ("two", "other", "far")}
+    assert {name: one.connection.endpoint for name, one in reached.items()} == {
+        "two": "https://192.0.2.2:8006",
+        "other": "https://192.0.2.1:8006",
+        "far": "https://192.0.2.2:8006",
+    }
+    assert {one.attributes["node_name"] for one in reached["other"].desired.objects} == {"pve1"}
+    site = source.resolver.site
+    assert [find_owners(site, name).interfaces for name in ("one", "two")] == ["other", "two"]
+
+
+def test_nodes_belong_to_the_cluster_whose_token_or_api_they_have(tmp_path: Path) -> None:
+    nodes = {
+        f"nodes/{name}.yaml": f"{NODE.format(number)}api_token: {token}\n"
+        for number, name, token in (
+            (1, "one", "west"),
+            (2, "two", "west"),
+            (3, "three", "x"),
+            (4, "four", "y"),
+        )
+    }
+    nodes["nodes/five.yaml"] = NODE.format(3).replace("node: pve3", "node: pve5")
+    clusters = {f"hypervisors/{name}.yaml": f"api: {node}\n" for name, node in (("w", "one"), ("e", "three"))}
+    own = {"hypervisors/second.yaml": "node: two\n", "hypervisors/fourth.yaml": "node: four\n"}
+    site = resolver(tmp_path, nodes, clusters, own).site
+    owners = {name: find_owners(site, name).cluster_wide for name in sorted(site.nodes)}
+    assert owners == {"one": "w", "two": "w", "three": "e", "five": "e", "four": "fourth"}
+    assert list_files(site, "w") == ("w", "second")
+
+
+def test_a_name_that_two_nodes_have_does_not_choose_one(tmp_path: Path) -> None:
+    nodes = {"nodes/two.yaml": NODE.format(2).replace("pve2", "pve1")}
+    files = {
+        "hypervisors/first.yaml": "node: pve1\ntime: Europe/Vienna\n",
+        "hypervisors/home.yaml": "api: pve1\ngroups: {all: {}}\n",
+    }
+    write_site(tmp_path, {**SITE, **nodes, **files})
+    ended = stackyard("site", "validate", "--site", str(tmp_path), "--json")
+    found = [one for one in ended.document["error"]["diagnostics"] if one["code"] == "E-HYPERVISOR-NODES"]
+    assert [Path(one["where"]["file"]).name for one in found] == ["first.yaml", "home.yaml"]
+    assert found[0]["detail"] == "2 nodes are called 'pve1': one, two of nodes/."
 
 
 def test_a_node_without_a_file_is_explained_by_site_yaml(tmp_path: Path) -> None:

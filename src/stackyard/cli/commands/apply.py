@@ -20,7 +20,7 @@ from stackyard.cli.stack_options import (
     checkout_option,
     engine_arguments,
     names_stacks,
-    note_given_provider,
+    names_whole_cluster,
     refuse_stack_options,
     select_options,
     selects_stacks,
@@ -78,7 +78,7 @@ def apply(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     if values["login"] and not str(values["target"]).startswith("hypervisor:"):
         raise UsageError("--login is for the target of a cluster or a node: `hypervisor:NAME`.")
-    if values["all_stacks"] and str(values["target"]).startswith("hypervisor:"):
+    if names_whole_cluster(values):
         return _apply_cluster(session, values)
     if names_stacks(values):
         with pause_garbage_collection():
@@ -111,7 +111,6 @@ def apply(session: Session, /, **values: Any) -> Result:
 
 def _apply_cluster(session: Session, values: dict[str, Any]) -> Result:
     """Apply a cluster and its nodes."""
-    note_given_provider(values)
     with pause_garbage_collection():
         from stackyard.cli.runs.hypervisors import run_hypervisors_apply  # lazy: the help needs none of it
         from stackyard.cli.runs.login import log_in_first  # lazy: as above

@@ -15,6 +15,7 @@ from stackyard.cli.shared_target import names_shared
 from stackyard.cli.stack_options import (
     engine_arguments,
     names_stacks,
+    names_whole_cluster,
     refuse_stack_options,
     select_options,
     selects_stacks,
@@ -38,6 +39,12 @@ def drift(session: Session, /, **values: Any) -> Result:
 
     This changes nothing. `stackyard apply` corrects the drift.
     """
+    if names_whole_cluster(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.drift import run_drift  # lazy: the help needs none of it
+            from stackyard.cli.runs.hypervisors import run_on_files  # lazy: as above
+
+        return session.run(run_on_files(session, values, run_drift))
     if names_stacks(values):
         with pause_garbage_collection():
             if selects_stacks(values):

@@ -15,6 +15,7 @@ from stackyard.cli.shared_target import names_shared
 from stackyard.cli.stack_options import (
     engine_arguments,
     names_stacks,
+    names_whole_cluster,
     refuse_stack_options,
     select_options,
     selects_stacks,
@@ -54,6 +55,12 @@ def plan(session: Session, /, **values: Any) -> Result:
     A stack is a folder of your own OpenTofu code. Arguments after `--` are passed to OpenTofu;
     those that would bypass the lock, the store or the guard are refused.
     """  # noqa: D301 - click reads the control character
+    if names_whole_cluster(values):
+        with pause_garbage_collection():
+            from stackyard.cli.runs.hypervisors import run_on_files  # lazy: as above
+            from stackyard.cli.runs.plan import run_plan  # lazy: the help needs none of it
+
+        return session.run(run_on_files(session, values, run_plan))
     if names_stacks(values):
         with pause_garbage_collection():
             if selects_stacks(values):

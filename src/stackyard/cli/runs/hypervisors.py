@@ -1,4 +1,4 @@
-"""The run of `stackyard apply hypervisor:NAME --all`: a cluster, and its nodes that have files."""
+"""The runs of `hypervisor:NAME --all`: a cluster, and its nodes that have files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from stackyard.sources.hypervisor.build import build_desired
 from stackyard.sources.site.hypervisor_owners import find_owners
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from stackyard.cli.result import Result
     from stackyard.cli.session import Session
     from stackyard.path.credentials.perform import LoginSession
     from stackyard.sources.site.load import Site
 
-__all__ = ["list_files", "run_hypervisors_apply"]
+    Work = Callable[[Session, dict[str, Any]], Awaitable[Result]]
+
+__all__ = ["list_files", "run_hypervisors_apply", "run_on_files"]
 
 
 async def run_hypervisors_apply(
@@ -40,14 +42,32 @@ async def run_hypervisors_apply(
     Raises:
         UsageError: The target is no cluster, or a saved plan is named.
     """
-    if values["plan_file"]:
+
+    async def apply_one(one: Session, given: dict[str, Any]) -> Result:
+        return await run_apply(one, given, login)
+
+    return await run_on_files(session, values, apply_one)
+
+
+async def run_on_files(session: Session, values: Mapping[str, Any], work: Work) -> Result:
+    """Run a command on the file of a cluster and on those of its nodes, one after the other.
+
+    Args:
+        session: The command.
+        values: Its options.
+        work: Its run on one target.
+
+    Raises:
+        UsageError: The target is no cluster, or a saved plan is named.
+    """
+    if values.get("plan_file") or values.get("out"):
         raise UsageError("A saved plan is that of one target: leave out --all.")
     environments = EnvironmentSource.find(values["site"], emit=session.emit)
     source = HypervisorSource(environments.resolver)
     source.require_files("The cluster")
     _, name = find_target(values["target"], {source.kind: source})
     results = [
-        await run_apply(session, {**values, "target": f"{source.kind}:{one}", "all_stacks": False}, login)
+        await work(session, {**values, "target": f"{source.kind}:{one}", "all_stacks": False})
         for one in list_files(environments.resolver.site, name)
     ]
     return join_results(results)

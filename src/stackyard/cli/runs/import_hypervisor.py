@@ -17,6 +17,7 @@ from stackyard.path.importing.hypervisor.file import HypervisorWriter
 from stackyard.path.importing.hypervisor.run import HypervisorImport, import_hypervisor
 from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.target import Target
+from stackyard.sources.site.hypervisor_owners import find_node_name
 
 if TYPE_CHECKING:
     from stackyard.cli.session import Session
@@ -95,8 +96,8 @@ async def _list_wanted(source: EnvironmentSource, values: dict[str, Any]) -> lis
 
 def _file_of(source: EnvironmentSource, node: str) -> str:
     """Return the file that a node has already, or the one that is made for it."""
-    known = source.resolver.site.hypervisors.items()
-    return next((name for name, file in known if getattr(file.model, "node", None) == node), node)
+    site = source.resolver.site
+    return next((name for name, file in site.hypervisors.items() if find_node_name(site, file) == node), node)
 
 
 def _proxmox_name(source: EnvironmentSource, name: str) -> str:

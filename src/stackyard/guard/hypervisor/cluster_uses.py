@@ -141,13 +141,7 @@ def list_cluster_uses(taken: Taken, changes: Changes, facts: Facts) -> Iterator[
 
 
 def _storage(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
-    if taken.contents is None or "backup" in taken.contents:
-        for row in facts.rows(BACKUPS):
-            node = str(row.get("node") or "")
-            if row.get("storage") == taken.name and (not node or taken.is_lost_on(node)):
-                after = rest.after("backup_job", str(row.get("id")))
-                if after is None or after.get("storage") == taken.name:
-                    yield f"backup job {row.get('id')}"
+    yield from _backups(taken, rest, facts)
     for row in facts.rows(REPLICATIONS):
         is_meant = taken.nodes is not None or bool(taken.but)
         if is_meant and taken.is_lost_on(str(row.get("target"))):
@@ -161,6 +155,27 @@ def _storage(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
     yield from _files(taken, facts)
     if not taken.is_kept:
         yield from _entries(f"/storage/{taken.name}", rest, facts)
+
+
+def _backups(taken: Taken, rest: _Rest, facts: Facts) -> Iterator[str]:
+    """Return the backup jobs that keep backups on a storage, or changed blocks while they run."""
+    # What a job has of a storage, with the content that it needs there.
+    for key, content in (("storage", "backup"), ("fleecing", "images")):
+        if taken.contents is not None and content not in taken.contents:
+            continue
+        for row in facts.rows(BACKUPS):
+            node = str(row.get("node") or "")
+            if _is_on(row.get(key), taken.name) and (not node or taken.is_lost_on(node)):
+                after = rest.after("backup_job", str(row.get("id")))
+                if after is None or _is_on(after.get(key), taken.name):
+                    yield f"backup job {row.get('id')}" + (f" ({key})" if key != "storage" else "")
+
+
+def _is_on(value: Any, storage: str) -> bool:
+    """Return whether a setting of a backup job is a storage, or has it among its parts."""
+    if isinstance(value, dict):
+        return value.get("storage") == storage
+    return value == storage or f"storage={storage}" in str(value or "").split(",")
 
 
 def _replication(taken: Taken, row: Row | Mapping[str, Any], facts: Facts) -> Iterator[str]:

@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from stackyard.guard.hypervisor.taken import Taken
     from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["STILL_USED", "USE_UNKNOWN", "ask_dependants", "find_dependants"]
+__all__ = [
+    "STILL_USED",
+    "USE_UNKNOWN",
+    "ask_dependants",
+    "describe_guest",
+    "find_dependants",
+    "join_users",
+]
 
 STILL_USED = Kind(
     code="E-GUARD-STILL-USED",
@@ -125,11 +132,9 @@ def find_dependants(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     for taken in list_taken(implied.changes):
         users = [*_list_guests(taken, implied, facts), *list_cluster_uses(taken, implied.changes, facts)]
         if users:
-            more = len(users) - _MOST_LISTED
-            listed = "; ".join(users[:_MOST_LISTED]) + (f"; and {more} more" if more > 0 else "")
             yield Finding(
                 kind=STILL_USED,
-                detail=f"The {taken} would be {taken.how}, and is used by: {listed}.",
+                detail=f"The {taken} would be {taken.how}, and is used by: {join_users(users)}.",
                 address=taken.change.address,
                 label=taken.change.address,
             )
@@ -177,12 +182,19 @@ def _list_guests(taken: Taken, implied: ImpliedCalls, facts: Facts) -> Iterator[
             # The plan moves it away before.
             continue
         if keys:
-            yield f"{_describe(guest, facts)} ({', '.join(keys)})"
+            yield f"{describe_guest(guest, facts)} ({', '.join(keys)})"
         elif volumes := _volumes_of(taken, guest, facts):
-            yield f"{_describe(guest, facts)} ({', '.join(volumes)})"
+            yield f"{describe_guest(guest, facts)} ({', '.join(volumes)})"
 
 
-def _describe(guest: ClusterGuest, facts: Facts) -> str:
+def join_users(users: list[str]) -> str:
+    """Return those who use something, as part of a sentence."""
+    more = len(users) - _MOST_LISTED
+    return "; ".join(users[:_MOST_LISTED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def describe_guest(guest: ClusterGuest, facts: Facts) -> str:
+    """Return what a guest is called, with the state that has it."""
     kind = "VM" if guest.kind == "qemu" else "container"
     state = facts.owners.states.get(guest.vm_id)
     return f"{kind} {guest.vm_id} {guest.name} on {guest.node}" + (f", of the state {state}" if state else "")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["RESOURCE"]
+__all__ = ["RESOURCE", "SETTINGS"]
 
 _PATH = "/cluster/options"
 _ID = "cluster"
@@ -158,6 +158,25 @@ async def _delete(work: Work, state: Object) -> None:
         await work.client.put(_PATH, {"delete": ",".join(unset)})
 
 
+class _Settings:
+    """The options, for what has to know them before there is a state."""
+
+    def path_of(self, state: Object) -> str:
+        """Return the path of all of them."""
+        del state
+        return _PATH
+
+    def identity(self, state: Object) -> str:
+        """Return the id of their state."""
+        del state
+        return _ID
+
+    def attributes(self, known: Object, found: Mapping[str, Any]) -> Object:
+        """Return the attributes for an answer of Proxmox."""
+        return {name: value for name, value in _state(known, found).items() if name != "id"}
+
+
+SETTINGS = _Settings()
 _TARGET = Rule(check=matches(r"(?s)\S|\S.*\S", "neither be empty nor start or end with a space"))
 _PERCENT = Rule(check=between(0, 100))
 RESOURCE = Resource(

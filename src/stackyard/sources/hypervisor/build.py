@@ -86,11 +86,16 @@ def _name_listed(section: Section, values: Mapping[str, Any]) -> str:
     return section.between.join(part.removeprefix("/") for part in plain)
 
 
-def build_desired(model: Value) -> Desired:
-    """Return what a file says should be there."""
+def build_desired(model: Value, node: str | None = None) -> Desired:
+    """Return what a file says should be there.
+
+    Args:
+        model: The file.
+        node: What Proxmox calls the node that it is of.
+    """
     everything = list(list_entries(model))
     entries = [entry for entry in everything if not is_token_grant(entry.kind, entry.values)]
-    node = getattr(model, "node", None)
+    node = node or getattr(model, "node", None)
     return Desired(
         objects=tuple(_build(entry, entries, node) for entry in entries),
         credentials=build_credentials(model, [(one.kind, one.name, one.values) for one in everything]),

@@ -81,11 +81,18 @@ class HypervisorFile:
 
     def place(self, entry: Entry, *keys: Key) -> Location:
         """Return where a value of an entry is, also where a short form has no name for it."""
+        return self.places.place(self._path(entry, keys))
+
+    def has_lost(self, entry: Entry, *keys: Key) -> bool:
+        """Return whether something of a value of an entry was left out, because it is wrong."""
+        return self.is_lost(*self._path(entry, keys))
+
+    def _path(self, entry: Entry, keys: Sequence[Key]) -> tuple[Key, ...]:
         found: Any = self.places.data
         for key in entry.path:
             found = found[key] if _has(found, key) else None
         is_short = bool(keys) and keys[0] == entry.section.short and not isinstance(found, dict)
-        return self.places.place((*entry.path, *(keys[1:] if is_short else keys)))
+        return *entry.path, *(keys[1:] if is_short else keys)
 
     def key_place(self, entry: Entry) -> Location:
         """Return where the name of an entry is."""

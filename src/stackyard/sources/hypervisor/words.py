@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.hypervisor.sections import Section
 
-__all__ = ["KIND_WORDS", "SECTION_WORDS", "Words", "name_object"]
+__all__ = ["KIND_WORDS", "SECTION_WORDS", "Words", "identify_object", "name_object"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,20 @@ def name_object(kind: str, values: Mapping[str, Any]) -> str:
         return _text(values.get("node_name"))
     keys = section.identity[-1:] if kind == "sdn_subnet" else section.identity or (section.key,)
     return " ".join(_text(values.get(key)) for key in keys).strip()
+
+
+def identify_object(kind: str, values: Mapping[str, Any]) -> str:
+    """Return what names an object of a cluster among all of its kind, as it is imported; else nothing."""
+    section = _SECTIONS.get(kind)
+    if kind == "acl":
+        who = next((values[key] for key in ("user_id", "group_id", "token_id") if values.get(key)), None)
+        parts = [values.get("path"), who, values.get("role_id")]
+        return "?".join(map(_text, parts)) if all(map(_text, parts)) else ""
+    if section is None or section.layout is not Layout.BY_NAME or section.node:
+        return ""
+    name = _text(values.get(section.key))
+    # Proxmox knows only one of a name, whatever its case.
+    return f"cluster/{name.lower()}" if name and kind.startswith("firewall_") else name
 
 
 def _text(value: Any) -> str:

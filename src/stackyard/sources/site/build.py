@@ -14,7 +14,7 @@ from stackyard.sources.site.build_networks import build_networks
 from stackyard.sources.site.findings import add_findings
 from stackyard.sources.site.images import Files
 from stackyard.sources.site.networks import read_shared_networks
-from stackyard.sources.site.protection import check_firewall, join_backups
+from stackyard.sources.site.protection import check_firewall, check_schedules, join_backups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,6 +128,7 @@ def _build_guest(
     if plain_nics is not None:
         built = built.model_copy(update={"nics": plain_nics})
     check_firewall(site, guest, built, found)
+    check_schedules(guest, built, found)
     return built
 
 

@@ -7,12 +7,23 @@ A site without such files has them all the same: then the node itself names the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from stackyard.sources.hypervisor.node_names import call_node, choose_node_file
 
 if TYPE_CHECKING:
     from stackyard.sources.site.load import Site
+    from stackyard.sources.site.tree import LoadedFile
 
-__all__ = ["SharedOwners", "SharedParts", "find_owners", "find_shared_parts", "list_implied"]
+__all__ = [
+    "SharedOwners",
+    "SharedParts",
+    "find_node_file",
+    "find_node_name",
+    "find_owners",
+    "find_shared_parts",
+    "list_implied",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +54,21 @@ class SharedParts:
     cluster_wide: bool
 
 
+def find_node_file(site: Site, hypervisor: str, said: str | None) -> str | None:
+    """Return the file of `nodes/` that a file of `hypervisors/` means by what it says of its node."""
+    return None if said is None else choose_node_file(_list_nodes(site), hypervisor, said)
+
+
+def find_node_name(site: Site, hypervisor: LoadedFile[Any]) -> str | None:
+    """Return what Proxmox calls the node of a file of `hypervisors/`; None for the file of a cluster."""
+    said: str | None = getattr(hypervisor.model, "node", None)
+    return None if said is None else call_node(_list_nodes(site), said)
+
+
+def _list_nodes(site: Site) -> dict[str, str]:
+    return {file: loaded.model.node or file for file, loaded in site.nodes.items()}
+
+
 def find_owners(site: Site, node: str) -> SharedOwners:
     """Return who has what site.yaml makes on a node.
 
@@ -50,19 +76,27 @@ def find_owners(site: Site, node: str) -> SharedOwners:
         site: The site, in which no file of `hypervisors/` is broken.
         node: The node, by its file.
     """
-    loaded = site.nodes.get(node)
-    called = node if loaded is None else loaded.model.node or node
     files = sorted(site.hypervisors.items())
     of_nodes = {name: file.model.node for name, file in files if hasattr(file.model, "node")}
     clusters = {name: file.model.api for name, file in files if not hasattr(file.model, "node")}
-    # Where two clusters have a node of the same name, the file that is called like the node is meant.
-    own = [name for name, said in of_nodes.items() if said == called]
-    same = [file for file, other in site.nodes.items() if (other.model.node or file) == called]
-    interfaces = node if node in own or not own or len(same) > 1 else own[0]
-    reached = [name for name, api in clusters.items() if api in (node, called)]
+    own = [name for name, said in of_nodes.items() if find_node_file(site, name, said) == node]
+    interfaces = node if node in own or not own else own[0]
+    reached = [name for name, api in clusters.items() if find_node_file(site, name, api) == node]
     if not reached and len(clusters) == 1:
         reached = list(clusters)
+    if not reached:
+        named = {name: find_node_file(site, name, api) for name, api in clusters.items()}
+        reached = [name for name, other in named.items() if other and _share_cluster(site, node, other)]
     return SharedOwners(interfaces=interfaces, cluster_wide=reached[0] if reached else interfaces)
+
+
+def _share_cluster(site: Site, node: str, other: str) -> bool:
+    """Return whether two nodes are known to be of one cluster: a token is one of a single cluster."""
+    one, two = site.nodes.get(node), site.nodes.get(other)
+    if one is None or two is None:
+        return False
+    tokens = [loaded.model.api_token or loaded.name for loaded in (one, two)]
+    return tokens[0] == tokens[1] or one.model.api_endpoint == two.model.api_endpoint
 
 
 def find_shared_parts(site: Site, hypervisor: str) -> tuple[SharedParts, ...]:

@@ -6,13 +6,17 @@ a guest that names the job is put into that pool.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.calendar_events import parse_calendar_event
 from stackyard.base.diagnostics import Kind, Severity
 from stackyard.base.suggestions import did_you_mean
 from stackyard.desired.firewall_words import name_in
 from stackyard.sources.hypervisor.build import list_entries
+from stackyard.sources.hypervisor.checks.jobs import NEVER_RUNS
+from stackyard.sources.site.guest_rule_order import check_rule_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site.layers import GuestEntry
     from stackyard.sources.site.load import Site
 
-__all__ = ["check_firewall", "join_backups", "node_names"]
+__all__ = ["check_firewall", "check_schedules", "join_backups", "node_names"]
 
 NO_JOB = Kind(
     code="E-SITE-BACKUP-JOB",
@@ -211,6 +215,7 @@ def check_firewall(site: Site, entry: GuestEntry, guest: Guest, found: Diagnosti
     if firewall.options.enabled and not any(nic.firewall for nic in guest.nics):
         detail = f"No card of '{guest.name}' has `firewall: true`."
         found.add(NO_CARD, detail, entry.place(("firewall",)))
+    check_rule_order(site, entry, firewall, found)
     known: dict[str, set[str]] | None = None
     for what, name, path in _list_names(firewall):
         known = known or _list_known(site, firewall)
@@ -220,6 +225,15 @@ def check_firewall(site: Site, entry: GuestEntry, guest: Guest, found: Diagnosti
             # A set may be written as its list alone.
             short = tuple(key for key in path if key != "entries")
             found.add(UNKNOWN_NAME, detail, entry.place(("firewall", *path), ("firewall", *short)))
+
+
+def check_schedules(entry: GuestEntry, guest: Guest, found: Diagnostics) -> None:
+    """Report replications whose time is over."""
+    for place, job in enumerate(guest.replication):
+        if parse_calendar_event(job.schedule).next_after(time.time()) is None:
+            detail = f"The schedule '{job.schedule}' of '{guest.name}' names no time that is still to come."
+            paths = (("replication", place, "schedule"), ("replication", "schedule"), ("replication",))
+            found.add(NEVER_RUNS, detail, entry.place(*paths))
 
 
 _WORDS = {"aliases": "alias", "ipsets": "IP set", "groups": "security group"}

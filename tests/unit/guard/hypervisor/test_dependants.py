@@ -168,3 +168,19 @@ async def test_networks_of_the_sdn_and_accounts_are_in_use_too() -> None:
         ]
         (limited,) = texts(await judge(api.running, updated("sdn_zone_vlan", zone, nodes=["pve2"])))
         assert limited == f"The SDN zone lan would be limited to pve2, and is used by: {web} (net1)."
+
+
+async def test_a_backup_job_uses_the_storage_of_its_fleecing() -> None:
+    async with lab_client() as api:
+        await api.post("/storage", storage="fast", type="dir", path="/srv/fast", content="images")
+        fleecing = "enabled=1,storage=fast"
+        await api.post(
+            "/cluster/backup", id="nightly", storage="local", schedule="daily", all=1, fleecing=fleecing
+        )
+        gone = removed("storage_directory", id="fast", path="/srv/fast", content=["images"], nodes=None)
+        assert texts(await judge(api.running, gone)) == [
+            "The storage fast would be removed, and is used by: backup job nightly (fleecing)."
+        ]
+        before = {"id": "nightly", "storage": "local", "fleecing": {"enabled": True, "storage": "fast"}}
+        moved = updated("backup_job", before, fleecing={"enabled": True, "storage": "other"})
+        assert texts(await judge(api.running, gone, moved)) == []

@@ -191,6 +191,10 @@ def test_a_content_type_that_guests_need_is_not_removed(tmp_path: Path) -> None:
     assert "The VM 'web' needs `images` on 'nas', whose `content` lacks it." in found
     assert any("needs `import` on 'nas'" in one for one in found)
     assert len(found) == 2, found
+    # An env that names no node may be applied to each.
+    write_site(tmp_path, {"envs/dev.yaml": ENV.replace("node: pve1\n", "")})
+    assert len(_by_place(tmp_path, "home.yaml")["2:55"]) == 2
+    write_site(tmp_path, {"envs/dev.yaml": ENV})
     # On another node the storage does not exist for this env.
     apart = home.replace("content:", "nodes: [pve2], content:")
     write_site(tmp_path, {"hypervisors/home.yaml": apart})

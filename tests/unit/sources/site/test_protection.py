@@ -154,3 +154,41 @@ def test_the_page_shows_what_a_site_takes(tmp_path: Path) -> None:
     env = yaml.safe_load(files["envs/web"].replace("pve1", "pve"))
     changed = {"envs__dev": yaml.safe_dump(env), "hypervisors__home": files["hypervisors/home"]}
     assert findings(write_site(tmp_path, **changed)) == []
+
+
+RULES = """\
+    firewall:
+      aliases: {office: 192.0.2.0/24, mine: 198.51.100.0/24}
+      ipsets: {peers: [198.51.100.0/25, {name: 198.51.100.9, nomatch: true}]}
+      rules:
+        - {type: in, action: DROP, source: guest/mine}
+        - {type: in, action: ACCEPT, macro: SSH, source: +guest/peers}
+        - {type: in, action: ACCEPT, macro: SSH, source: office}
+        - {security_group: web}
+        - {type: in, action: ACCEPT, proto: tcp, dport: "80"}
+        - {type: out, action: DROP, enabled: false}
+        - {type: out, action: ACCEPT}
+        - {type: in, action: DROP, proto: tcp}
+        - {type: in, action: ACCEPT, macro: HTTPS}
+        - {security_group: web}
+"""
+
+
+def test_rules_of_a_guest_that_are_never_reached_are_named(tmp_path: Path) -> None:
+    assert said(tmp_path, f"{CARD}{RULES}") == [
+        "E-HYPERVISOR-RULE-ORDER 12",
+        "W-HYPERVISOR-RULE-REPEATED 15",
+        "E-HYPERVISOR-RULE-ORDER 19",
+        "W-HYPERVISOR-RULE-REPEATED 20",
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'replication: {target: uncle, schedule: "2020-01-01"}',
+        'replication: [uncle, {target: aunt, schedule: "2020-1-1 3:00"}]',
+    ],
+)
+def test_a_replication_whose_time_is_over_never_runs(tmp_path: Path, more: str) -> None:
+    assert said(tmp_path, f"    {more}\n") == ["E-HYPERVISOR-SCHEDULE 6"]

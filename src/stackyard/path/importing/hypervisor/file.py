@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import files, yamledit
-from stackyard.base.errors import UsageError
+from stackyard.base.diagnostics import Severity
+from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.path.hypervisor import HypervisorSource
 from stackyard.path.importing.hypervisor.entries import to_short
 from stackyard.path.importing.hypervisor.survey import LeftOut, identity_of
@@ -17,14 +18,17 @@ from stackyard.render.objects import address_of_object
 from stackyard.sources.hypervisor.build import list_entries
 from stackyard.sources.hypervisor.sections import Layout
 from stackyard.sources.site import ConfigResolver, Site
+from stackyard.sources.site.hypervisor_owners import find_node_file, find_node_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stackyard.base.errors import Location
     from stackyard.desired.values import Value
     from stackyard.path.importing.hypervisor.survey import FoundObject, Identity
     from stackyard.path.target import Resolved
     from stackyard.sources.hypervisor.build import Entry
+    from stackyard.sources.site.tree import LoadedFile
 
 __all__ = ["HypervisorWriter", "WrittenFile"]
 
@@ -81,14 +85,14 @@ class HypervisorWriter:
         said = host
         if name in HypervisorSource(resolver).names():
             model = resolver.hypervisor(name).model
-            there = getattr(model, "node", None)
+            there = find_node_name(resolver.site, resolver.hypervisor(name))
             if node is not None and node != there:
                 what = f"the node {there}" if there else "a cluster"
                 raise UsageError(f"hypervisors/{name}.yaml is {what}, not the node {node}.")
-            node, said = there, host or getattr(model, "api", None) or there
+            node, said = there, host or getattr(model, "api", None) or getattr(model, "node", None)
         said = said or node
         chosen = resolver.any_node(
-            resolver.find_node(said) or (said if said in resolver.site.nodes else host)
+            find_node_file(resolver.site, name, said) or (said if said in resolver.site.nodes else host)
         )
         return cls(resolver=resolver, name=name, node=node, host=chosen)
 
@@ -100,6 +104,8 @@ class HypervisorWriter:
     def write(self, found: Sequence[FoundObject]) -> WrittenFile:
         """Return the file with entries for objects, and the target that it says.
 
+        What is there and cannot work, such as a VLAN that its bridge does not pass, gets no entry.
+
         Raises:
             InvalidInputError: The file with the new entries is not valid.
         """
@@ -109,7 +115,15 @@ class HypervisorWriter:
         text = self._text(new)
         instead = {f"hypervisors/{self.name}.yaml": text.after}
         again = ConfigResolver(Site.open(self.resolver.site.root, instead=instead))
-        resolved = HypervisorSource(again).resolve(self.name, self.host)
+        try:
+            resolved = HypervisorSource(again).resolve(self.name, self.host)
+        except InvalidInputError as err:
+            unfit = self._find_unfit(err, again.site.hypervisors.get(self.name), new)
+            labels = {one.label for one in unfit}
+            if not unfit:
+                raise
+            rest = self.write([one for one in found if one.label not in labels])
+            return replace(rest, misfits=(*unfit, *rest.misfits))
         written = self._by_identity(again.hypervisor(self.name).model)
         return WrittenFile(
             text=text,
@@ -120,6 +134,22 @@ class HypervisorWriter:
                 LeftOut(label=one.label, reason="The file has it as another type.") for one in misfits
             ),
         )
+
+    def _find_unfit(
+        self, err: InvalidInputError, loaded: LoadedFile[Any] | None, new: Sequence[FoundObject]
+    ) -> tuple[LeftOut, ...]:
+        """Return the new objects whose entries are wrong; none where something else is wrong, too."""
+        objects = {one.identity: one for one in new}
+        unfit: dict[str, LeftOut] = {}
+        for finding in err.diagnostics:
+            if finding.kind.severity is not Severity.ERROR:
+                continue
+            above = [] if loaded is None or finding.where is None else _list_above(loaded, finding.where)
+            one = objects.get(above[-1]) if above else None
+            if one is None:
+                return ()
+            unfit.setdefault(one.label, LeftOut(label=one.label, reason=finding.detail))
+        return tuple(unfit.values())
 
     def _by_identity(self, model: Value) -> dict[Identity, Entry]:
         return {identity_of(entry.section, entry.name, entry.values): entry for entry in list_entries(model)}
@@ -158,6 +188,20 @@ class HypervisorWriter:
         for key in path:
             found = getattr(found, key, None)
         return bool(found)
+
+
+def _list_above(loaded: LoadedFile[Any], where: Location) -> list[Identity]:
+    """Return the entries of a file that begin at or before a place, in their order; none of another file."""
+    places = [
+        (loaded.places.key_place(entry.path), identity_of(entry.section, entry.name, entry.values))
+        for entry in list_entries(loaded.model)
+    ]
+    spots = [
+        ((place.line or 0, place.column or 0), identity)
+        for place, identity in places
+        if place.path == where.path
+    ]
+    return [identity for spot, identity in sorted(spots) if spot <= (where.line or 0, where.column or 0)]
 
 
 def _lay_out(entry: Any) -> Any:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
     from stackyard.sources.hypervisor.sections import Section
 
-__all__ = ["FoundObject", "LeftOut", "Survey", "identity_of", "survey_objects"]
+__all__ = ["FoundObject", "LeftOut", "Survey", "identity_of", "list_rows", "survey_objects"]
 
 _AT_ONCE = 16
 _LIST_AGE_S = 30.0
@@ -178,7 +178,7 @@ class _Reader:
         """Return the objects of a kind; one that the list has and no file can say is left out."""
         listing = listing_of(kind, self.node)
         try:
-            rows = [row async for row in _rows(self.session.client, listing, self._names({}))]
+            rows = [row async for row in list_rows(self.session.client, listing, self._names({}))]
         except proxmox.RefusedError as err:
             self.result.left_out.append(LeftOut(label=section.name, reason=err.detail))
             return []
@@ -259,9 +259,10 @@ class _Reader:
         )
 
 
-async def _rows(
+async def list_rows(
     client: proxmox.Client, listing: Listing, names: Mapping[str, Any]
 ) -> AsyncIterator[Mapping[str, Any]]:
+    """Return the rows of the list that has the objects of a kind; one empty row where there is no list."""
     if not listing.path:
         yield {}
         return

@@ -16,6 +16,7 @@ from stackyard.sources.hypervisor.checks.jobs import check_jobs
 from stackyard.sources.hypervisor.checks.owners import check_owners
 from stackyard.sources.hypervisor.checks.references import check_references
 from stackyard.sources.hypervisor.checks.storages import check_storages
+from stackyard.sources.hypervisor.checks.vnets import check_vnets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ _CHECKS = (
     check_access,
     check_firewall,
     check_jobs,
+    check_vnets,
 )
 
 

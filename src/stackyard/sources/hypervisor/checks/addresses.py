@@ -118,7 +118,23 @@ def _parse_interface(
         detail = f"'{text}' of '{entry.name}' is no IPv{version} address with a prefix length."
         found.add(BAD_ADDRESS, detail, file.place(entry, attribute))
         return None
+    why = _find_misuse(interface)
+    if why:
+        detail = f"'{text}' of '{entry.name}' is {why}, which no interface can have."
+        found.add(BAD_ADDRESS, detail, file.place(entry, attribute))
     return interface
+
+
+def _find_misuse(interface: Interface) -> str:
+    """Return what an address is that is for no single host; empty where it is for one."""
+    address, network = interface.ip, interface.network
+    if address.is_multicast or address.is_unspecified or address.is_loopback:
+        return "no address of a host"
+    # The first address of an IPv6 network is that of its routers.
+    if network.version == 4 and network.num_addresses > 2:
+        ends = ((network.network_address, "network"), (network.broadcast_address, "broadcast"))
+        return next((f"the {word} address of {network}" for end, word in ends if end == address), "")
+    return ""
 
 
 def _check_gateway(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind, Severity
@@ -17,17 +16,17 @@ from stackyard.desired.firewall_words import (
 )
 from stackyard.sources.hypervisor.checks.addresses import BAD_ADDRESS
 from stackyard.sources.hypervisor.checks.references import check_name
+from stackyard.sources.hypervisor.checks.rule_order import PlacedRule, decides, find_taken
 from stackyard.sources.hypervisor.checks.rule_traffic import CONDITIONS, NamedAddresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from stackyard.base.diagnostics import Diagnostics
-    from stackyard.base.errors import Location
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, Key, SiteFacts
 
-__all__ = ["check_firewall"]
+__all__ = ["NEVER_MATCHES", "REPEATED", "check_firewall", "list_in_group"]
 
 BAD_RULE = Kind(
     code="E-HYPERVISOR-RULE",
@@ -139,69 +138,44 @@ def _value_at(entry: Entry, keys: tuple[Key, ...]) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A rule that decides, and where it is: in the list itself, or in a group that the list includes."""
-
-    rule: Mapping[str, Any]
-    where: Location
-
-
 def _check_order(
     files: Sequence[HypervisorFile], file: HypervisorFile, entry: Entry, index: int, found: Diagnostics
 ) -> None:
     """Check that no earlier rule takes all the traffic of a rule, or of a group of rules."""
-    addresses = NamedAddresses.of(files)
-    rules = entry.values["rules"]
     mine = _list_deciding(files, file, entry, index)
     earlier = [one for number in range(index) for one in _list_deciding(files, file, entry, number)]
-    taken = [(one, _find_first(earlier, one, addresses)) for one in mine]
-    pairs = [(one, first) for one, first in taken if first is not None]
-    if not pairs or len(pairs) < len(taken):
+    taken = find_taken(mine, earlier, NamedAddresses.of(files))
+    if taken is None:
         return
-    others = [pair for pair in pairs if pair[0].rule["action"].upper() != pair[1].rule["action"].upper()]
-    _, first = (others or pairs)[0]
-    what = "the rules of this group are" if rules[index].get("security_group") else "this one is"
     where = file.place(entry, "rules", index)
-    line = str(first.where.line) if first.where.path == where.path else f"{first.where}"
-    detail = f"The rule of line {line} takes all traffic that {what} for: {_words(first.rule)}."
-    found.add(NEVER_MATCHES if others else REPEATED, detail, where, also=(first.where,))
-
-
-def _find_first(earlier: list[_Placed], one: _Placed, addresses: NamedAddresses) -> _Placed | None:
-    """Return the first rule that takes all the traffic of another."""
-    for first in earlier:
-        if first.rule["type"] == one.rule["type"] and addresses.takes(first.rule, one.rule):
-            return first
-    return None
+    detail = taken.describe(where, is_group=bool(entry.values["rules"][index].get("security_group")))
+    kind = NEVER_MATCHES if taken.is_decided_otherwise else REPEATED
+    found.add(kind, detail, where, also=(taken.first.where,))
 
 
 def _list_deciding(
     files: Sequence[HypervisorFile], file: HypervisorFile, entry: Entry, index: int
-) -> list[_Placed]:
+) -> list[PlacedRule]:
     """Return what decides at a place in a list: a rule, or those of the group that is included there."""
     rule = entry.values["rules"][index]
-    group = rule.get("security_group")
-    if group is None:
-        return [_Placed(rule, file.place(entry, "rules", index))] if _decides(rule) else []
+    if file.has_lost(entry, "rules", index):
+        # What is left of it is for more than what was meant.
+        return []
+    if rule.get("security_group") is None:
+        return [PlacedRule(rule=rule, where=file.place(entry, "rules", index))] if decides(rule) else []
+    return list_in_group(files, rule)
+
+
+def list_in_group(files: Sequence[HypervisorFile], rule: Mapping[str, Any]) -> list[PlacedRule]:
+    """Return what decides in the group that a rule includes; nothing where two files have one of its name."""
+    group = rule["security_group"]
     named = [(one, each) for one in files for each in one.section("firewall.groups") if each.name == group]
     if rule.get("enabled") is False or len(named) != 1:
         return []
     ((its, group_entry),) = named
     found = []
     for number, inner in enumerate(group_entry.values.get("rules") or ()):
-        if _decides(inner):
+        if decides(inner) and not its.has_lost(group_entry, "rules", number):
             whole = {**inner, "iface": rule["iface"]} if rule.get("iface") is not None else inner
-            found.append(_Placed(whole, its.place(group_entry, "rules", number)))
+            found.append(PlacedRule(rule=whole, where=its.place(group_entry, "rules", number)))
     return found
-
-
-def _decides(rule: Mapping[str, Any]) -> bool:
-    return (
-        rule.get("type") is not None and rule.get("action") is not None and rule.get("enabled") is not False
-    )
-
-
-def _words(rule: Mapping[str, Any]) -> str:
-    said = [f"{key} {rule[key]}" for key in CONDITIONS if rule.get(key) is not None]
-    return " ".join((rule["type"], rule["action"], *(said or ("everything",))))

@@ -73,6 +73,10 @@ def _check_plain(file: HypervisorFile, found: Diagnostics) -> None:
         slaves = entry.values.get("slaves")
         if slaves is not None and not slaves and not file.is_lost(*entry.path, "slaves"):
             found.add(BAD_SETTING, f"'{entry.name}' has no slaves.", file.place(entry, "slaves"))
+        primary = entry.values.get("bond_primary")
+        if primary is not None and slaves and primary not in slaves and not file.has_lost(entry, "slaves"):
+            detail = f"'{primary}' is no slave of '{entry.name}'.{did_you_mean(primary, slaves)}"
+            found.add(BAD_SETTING, detail, file.place(entry, "bond_primary"))
 
 
 def _check_numbers(file: HypervisorFile, found: Diagnostics) -> None:
@@ -82,10 +86,21 @@ def _check_numbers(file: HypervisorFile, found: Diagnostics) -> None:
         below, number = _split_vlan(vlan)
         if below is None or number is None:
             continue
+        _check_mtu(file, vlan, below, found)
         first = seen.setdefault((below, number), vlan)
         if first is not vlan:
             detail = f"'{first.name}' and '{vlan.name}' are both the VLAN {number} of '{below}'."
             found.add(BAD_VLAN, detail, file.place(vlan), also=(file.place(first),))
+
+
+def _check_mtu(file: HypervisorFile, vlan: Entry, below: str, found: Diagnostics) -> None:
+    """Check that the packets of a VLAN fit through its interface."""
+    mine = vlan.values.get("mtu")
+    for other in file.section(*_SECTIONS):
+        theirs = other.values.get("mtu")
+        if other.name == below and mine is not None and theirs is not None and mine > theirs:
+            detail = f"The MTU of '{vlan.name}' is {mine}, and that of '{below}' below it is {theirs}."
+            found.add(BAD_SETTING, detail, file.place(vlan, "mtu"), also=(file.place(other, "mtu"),))
 
 
 def _split_vlan(vlan: Entry) -> tuple[str | None, int | None]:
@@ -98,21 +113,38 @@ def _split_vlan(vlan: Entry) -> tuple[str | None, int | None]:
 
 def _check_ports(file: HypervisorFile, found: Diagnostics) -> None:
     """Check what bonds and bridges are made of."""
-    users: dict[str, Entry] = {}
+    users: dict[str, tuple[Entry, int]] = {}
     for entry in file.section("bonds", "bridges"):
         attribute = "slaves" if entry.section.name == "bonds" else "ports"
         for index, port in enumerate(entry.values.get(attribute) or ()):
             where = file.place(entry, attribute, index)
-            first = users.setdefault(port, entry)
+            first, number = users.setdefault(port, (entry, index))
             if first is not entry:
                 detail = f"'{port}' is in '{first.name}' and in '{entry.name}'."
                 found.add(IN_TWO, detail, where)
+            elif number != index:
+                found.add(IN_TWO, f"'{port}' is in '{entry.name}' twice.", where)
+            elif _lies_on(file, port, entry.name):
+                found.add(IN_TWO, f"'{port}' is a VLAN of '{entry.name}' itself.", where)
             elif port == entry.name or port in file.names("bridges"):
                 found.add(IN_TWO, f"'{port}' is a bridge and cannot be a part of '{entry.name}'.", where)
             elif attribute == "slaves" and port in file.names("bonds"):
                 found.add(IN_TWO, f"'{port}' is a bond and cannot be a part of '{entry.name}'.", where)
             else:
                 _check_declared(file, port, entry, (attribute, index), found)
+
+
+def _lies_on(file: HypervisorFile, name: str, below: str) -> bool:
+    """Return whether an interface is a VLAN of another, or a VLAN of one of its VLANs."""
+    passed: set[str] = set()
+    vlans = {vlan.name: _split_vlan(vlan)[0] for vlan in file.section("vlans")}
+    while name not in passed:
+        passed.add(name)
+        named = _ON_OTHER.fullmatch(name)
+        name = vlans.get(name) or (named["interface"] if named else name)
+        if name == below:
+            return True
+    return False
 
 
 def _check_declared(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import time
 import zoneinfo
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
 
-__all__ = ["check_jobs"]
+__all__ = ["NEVER_RUNS", "check_jobs"]
 
 NEVER_RUNS = Kind(
     code="E-HYPERVISOR-SCHEDULE",
@@ -37,6 +38,7 @@ BAD_SELECTION = Kind(
     summary="It is not clear what is backed up",
     remedy="Write one of `all: true`, `pool: NAME` and `vmid: [ID, ...]`.",
 )
+_GUEST_ID = re.compile(r"[1-9]\d{2,8}")
 
 
 def check_jobs(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
@@ -57,6 +59,10 @@ def check_jobs(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnost
                 found.add(BAD_ZONE, detail, file.place(entry, "time_zone"))
         for job in file.section("backups"):
             _check_selection(file, job, found)
+            for index, vmid in enumerate(job.values.get("vmid") or ()):
+                if not _GUEST_ID.fullmatch(vmid):
+                    detail = f"'{vmid}' of '{job.name}' is no id of a guest: they are from 100 to 999999999."
+                    found.add(BAD_SELECTION, detail, file.place(job, "vmid", index))
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import did_you_mean
+from stackyard.sources.hypervisor.node_names import choose_node_file, list_node_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts
 
-__all__ = ["check_owners"]
+__all__ = ["check_owners", "find_cluster"]
 
 TWICE = Kind(
     code="E-HYPERVISOR-TWICE",
@@ -26,6 +27,11 @@ UNKNOWN_NODE = Kind(
     summary="The site does not know a node",
     remedy="Correct the name, or add nodes/NAME.yaml (`stackyard connect` writes it).",
 )
+SEVERAL_NODES = Kind(
+    code="E-HYPERVISOR-NODES",
+    summary="It is not clear which node is meant",
+    remedy="Write the name of the file of `nodes/` in place of what Proxmox calls the node.",
+)
 
 
 def check_owners(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
@@ -35,7 +41,7 @@ def check_owners(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagno
     for file in files:
         for entry in file.entries:
             # Two clusters may have objects of the same name.
-            whose = file.name if file.is_node else _resolve(getattr(file.model, "api", None), site)
+            whose = file.name if file.is_node else find_cluster(file, site)
             first, other = owners.setdefault((whose, entry.key.type, entry.name), (file, entry))
             if other is not entry and first.is_node == file.is_node:
                 detail = f"`{entry.section.name}` has {entry.name!r} here and in {first.place(other)}."
@@ -54,13 +60,24 @@ def _check_nodes(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagno
             meant = did_you_mean(said, known.values())
             detail = f"There is no node '{said}' in nodes/.{meant}"
             found.add(UNKNOWN_NODE, detail, file.places.place((key,)))
-        elif file.is_node and seen.setdefault(_resolve(said, site) or said, file) is not file:
-            first = seen[_resolve(said, site) or said].places.place(("node",))
-            detail = f"The node '{said}' has a file already: {first}."
-            found.add(TWICE, detail, file.places.place(("node",)), also=(first,))
+            continue
+        same = list_node_files(known or {}, said)
+        if len(same) > 1 and file.name not in same:
+            detail = f"{len(same)} nodes are called '{said}': {', '.join(sorted(same))} of nodes/."
+            found.add(SEVERAL_NODES, detail, file.places.place((key,)))
+            continue
+        first = seen.setdefault(_find_file(file, said, site) or said, file) if file.is_node else file
+        if first is not file:
+            where = first.places.place(("node",))
+            detail = f"The node '{said}' has a file already: {where}."
+            found.add(TWICE, detail, file.places.place(("node",)), also=(where,))
 
 
-def _resolve(said: str | None, site: SiteFacts) -> str | None:
-    """Return what Proxmox calls a node, which may be named by its file."""
-    known = site.nodes or {}
-    return said if said is None or said in known.values() else known.get(said, said)
+def find_cluster(file: HypervisorFile, site: SiteFacts) -> str | None:
+    """Return what tells the cluster of a file from others: the node whose API is used."""
+    return _find_file(file, getattr(file.model, "api", None), site)
+
+
+def _find_file(file: HypervisorFile, said: str | None, site: SiteFacts) -> str | None:
+    """Return the file of a node in `nodes/`; what is said where that is not known."""
+    return None if said is None else choose_node_file(site.nodes or {}, file.name, said) or said

@@ -85,7 +85,9 @@ _PLAIN = (
     "sdn.controllers",
     "sdn.fabrics",
 )
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9._/-]+")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+# How deep a pool may be in others.
+_DEEPEST_POOL = 3
 
 
 def check_references(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
@@ -181,6 +183,25 @@ def _check_sdn_names(file: HypervisorFile, found: Diagnostics) -> None:
 def _check_plain_names(file: HypervisorFile, found: Diagnostics) -> None:
     """Check names that become parts of paths and of files of Proxmox."""
     for entry in file.section(*_PLAIN):
-        if not _PLAIN_NAME.fullmatch(entry.name):
+        parts = entry.name.split("/")
+        if entry.section.name == "pools" and len(parts) > 1:
+            _check_nested(file, entry, parts, found)
+        elif not _PLAIN_NAME.fullmatch(entry.name):
             detail = f"'{entry.name}' is no name: it has letters, digits, `.`, `_` and `-`."
             found.add(BAD_NAME, detail, file.key_place(entry))
+
+
+def _check_nested(file: HypervisorFile, pool: Entry, parts: list[str], found: Diagnostics) -> None:
+    """Check a pool that is inside of another."""
+    if not all(map(_PLAIN_NAME.fullmatch, parts)):
+        detail = f"'{pool.name}' is no name: its parts have letters, digits, `.`, `_` and `-`."
+        found.add(BAD_NAME, detail, file.key_place(pool))
+    elif len(parts) > _DEEPEST_POOL:
+        detail = f"'{pool.name}' is {len(parts)} levels deep; Proxmox has {_DEEPEST_POOL}."
+        found.add(BAD_NAME, detail, file.key_place(pool))
+    elif not file.may_have("pools", above := "/".join(parts[:-1])):
+        found.add(
+            NOT_IN_FILES,
+            f"'{pool.name}' is in the pool '{above}', which the file lacks.",
+            file.key_place(pool),
+        )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.addresses import parse_address
 from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import did_you_mean
+from stackyard.sources.hypervisor.checks.owners import find_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.sources.hypervisor.build import Entry
     from stackyard.sources.hypervisor.files import HypervisorFile, SiteFacts, StorageUse
 
-__all__ = ["SAME_PLACE", "check_storages", "place_of"]
+__all__ = ["BAD_CONTENT", "SAME_PLACE", "check_storages", "shared_place"]
 
 SAME_PLACE = Kind(
     code="E-HYPERVISOR-STORAGE",
@@ -49,19 +51,12 @@ _CONTENTS = {
 
 def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
     """Check the storages of every cluster."""
+    _check_apart(files, site, found)
     for file in files:
-        storages = file.section("storages")
-        for number, storage in enumerate(storages):
+        for storage in file.section("storages"):
             path = storage.values.get("path")
             if path is not None and not path.startswith("/"):
                 found.add(BAD_PATH, f"'{path}' does not begin with `/`.", file.place(storage, "path"))
-            for first in storages[:number]:
-                if place_of(storage.values) == place_of(first.values) and _share_a_node(storage, first):
-                    detail = (
-                        f"'{first.name}' and '{storage.name}' are both {' '.join(place_of(storage.values))}."
-                    )
-                    found.add(SAME_PLACE, detail, file.place(storage), also=(file.place(first),))
-                    break
             for index, content in enumerate(storage.values.get("content") or ()):
                 known = _CONTENTS[storage.values["type"]]
                 if content not in known:
@@ -75,21 +70,62 @@ def check_storages(files: Sequence[HypervisorFile], site: SiteFacts, found: Diag
     _check_uses(files, site, found)
 
 
-def place_of(values: Mapping[str, Any]) -> tuple[str, ...]:
+def _check_apart(files: Sequence[HypervisorFile], site: SiteFacts, found: Diagnostics) -> None:
+    """Check that no two storages of a cluster are in the same place, in whichever files they are."""
+    seen: dict[str | None, list[tuple[HypervisorFile, Entry]]] = {}
+    for file in files:
+        for storage in file.section("storages"):
+            before = seen.setdefault(find_cluster(file, site), [])
+            for its, first in before:
+                place = shared_place((first.name, first.values), (storage.name, storage.values))
+                if place and _share_a_node(storage, first):
+                    detail = f"'{first.name}' and '{storage.name}' are both {place}."
+                    found.add(SAME_PLACE, detail, file.place(storage), also=(its.place(first),))
+                    break
+            before.append((file, storage))
+
+
+def shared_place(one: tuple[str, Mapping[str, Any]], other: tuple[str, Mapping[str, Any]]) -> str:
+    """Return the place that two storages share, by their names and what files say of them; empty for none."""
+    places = [{_place_of(values), *_mount_of(name, values)} for name, values in (one, other)]
+    return next((" ".join(place) for place in sorted(places[0] & places[1])), "")
+
+
+def _mount_of(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Return the folder in which Proxmox mounts a share."""
+    if values["type"] in ("nfs", "cifs"):
+        yield (f"/mnt/pve/{name}",)
+
+
+def _place_of(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return where the volumes of a storage are, from what a file says of it."""
     kind = values["type"]
     if kind == "directory":
-        return (posixpath.normpath(values["path"]),)
+        return (_clean(values["path"]),)
     if kind == "nfs":
-        return "nfs", f"{values['server']}:{posixpath.normpath(values['export'])}"
+        return "nfs", f"{_host(values['server'])}:{_clean(values['export'])}"
     if kind == "cifs":
-        below = (values.get("subdirectory") or "").strip("/")
-        return "cifs", f"//{values['server']}/{values['share']}/{below}".rstrip("/").lower()
+        parts = (_host(values["server"]), values["share"], values.get("subdirectory") or "")
+        return "cifs", "//" + "/".join(part.strip("/") for part in parts).rstrip("/").lower()
     if kind == "pbs":
-        return "pbs", f"{values['server']}:{values['datastore']}", values.get("namespace") or ""
+        namespace = (values.get("namespace") or "").strip("/")
+        return "pbs", f"{_host(values['server'])}:{values['datastore']}", namespace
     if kind == "zfspool":
         return "zfspool", values["zfs_pool"].strip("/")
     return kind, "/".join((values["volume_group"], values.get("thin_pool") or "")).rstrip("/")
+
+
+def _clean(path: str) -> str:
+    """Return a path in its shortest form; two slashes at its beginning are one."""
+    return posixpath.normpath(f"/{path.lstrip('/')}" if path.startswith("/") else path)
+
+
+def _host(server: str) -> str:
+    """Return a server as everybody would write it."""
+    try:
+        return str(parse_address(server.strip("[]")))
+    except ValueError:
+        return server.rstrip(".").lower()
 
 
 def _share_a_node(one: Entry, other: Entry) -> bool:

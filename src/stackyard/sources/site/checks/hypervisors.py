@@ -49,14 +49,18 @@ def _knows_secrets(site: Site) -> bool:
 def _list_uses(site: Site) -> Iterator[StorageUse]:
     """Return the storages that envs use; an env with mistakes is left out."""
     for name, env in site.envs.items():
-        node = site.nodes.get(env.model.node or (next(iter(site.nodes)) if len(site.nodes) == 1 else ""))
-        if node is None or name in site.broken["envs"] or site.file is None:
+        if name in site.broken["envs"] or site.file is None:
             continue
-        if node.name in site.broken["nodes"] or not all(guest.is_whole for guest in site.guests(name)):
+        if not all(guest.is_whole for guest in site.guests(name)):
             continue
-        desired = build_desired(site, name, NodeChoice.of(node), Diagnostics())
-        if desired is not None:
-            yield from _uses_of(site, name, desired)
+        said = env.model.node
+        # One that names no node is for each that an apply may name.
+        for node in (one for one in site.nodes.values() if said in (None, one.name)):
+            broken = node.name in site.broken["nodes"]
+            choice = NodeChoice.of(node)
+            desired = None if broken else build_desired(site, name, choice, Diagnostics())
+            if desired is not None:
+                yield from _uses_of(site, name, desired)
 
 
 def _uses_of(site: Site, env: str, desired: Desired) -> Iterator[StorageUse]:
