@@ -16,7 +16,7 @@ JUDGES := opa talosctl sops task kube-apiserver etcd gitea
 # What `make quick` compares with.
 BASE ?= HEAD
 
-.PHONY: help setup tools demo demo-cluster test quick check types lint-and-project docs site pictures lock release bench soak judges clean
+.PHONY: help setup tools demo demo-cluster test quick check types lint-and-project compiled-tests docs site pictures lock release bench soak judges clean
 
 help: ## Show what can be made.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,11 +34,15 @@ demo-cluster: tools ## See a Talos cluster come up, without hardware, to softwar
 	@$(BIN)/python -m scripts.demo_cluster
 
 check: setup ## Format, lint, types, layers, documentation.
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target types lint-and-project
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target types lint-and-project compiled-tests
 
 # The types take one core for a minute where nothing is cached; the rest of the check fits beside them.
 types:
 	$(BIN)/mypy
+
+# Every test file is loaded, and compiled: the processes that run the tests would each do that for themselves.
+compiled-tests:
+	@$(BIN)/python -m pytest --collect-only -qq tests >/dev/null || $(BIN)/python -m pytest --collect-only -qq tests
 
 lint-and-project:
 	$(BIN)/ruff format --check src tests scripts bench

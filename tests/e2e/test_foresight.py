@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,27 +96,51 @@ def test_a_plan_that_is_refused_is_shown_whole_and_saved_and_ends_with_3(yard: Y
     yard.run("plan", "t", "--detailed-exitcode", status=2)
 
 
-@pytest.mark.parametrize(
-    ("guest", "field", "said"),
-    [
-        ({**WEB, "image": "local:import/bug.qcow2"}, "image:", f"There is {IMAGE}."),
-        ({**WEB, "image": "tank:import/big.qcow2"}, "image:", "that pve1 does not have"),
-        ({**DNS, "image": "local:vztmpl/gone.tar.zst"}, "image:", "is not on pve1"),
-        ({**WEB, "cloud_init": {"user_data": "local:snippets/gone.yaml"}}, "user_data:", "is not on pve1"),
-        ({**WEB, "cdrom": {"file": "local:iso/gone.iso"}}, "file:", "is not on pve1"),
-        ({**WEB, "image": None, "disk": None, "clone": {"vm_id": 900}}, "clone:", "900, which is not there"),
-    ],
-)
-def test_what_a_guest_is_made_from_and_is_missing_is_refused_at_its_line(
-    yard: Yard, guest: dict[str, Any], field: str, said: str
-) -> None:
-    (found,) = refusals(yard, {key: value for key, value in guest.items() if value is not None})
-    assert found["code"] == "E-PREFLIGHT-IMAGE"
-    assert said in found["detail"]
-    assert found["where"]["line"] in (line_of(yard, field), line_of(yard, field) + 1)
+# What a guest is made from, the field that says so, and what is said of it.
+MISSING: list[tuple[dict[str, Any], str, str]] = [
+    ({**WEB, "image": "local:import/bug.qcow2"}, "image:", f"There is {IMAGE}."),
+    ({**WEB, "image": "tank:import/big.qcow2"}, "image:", "that pve1 does not have"),
+    ({**DNS, "image": "local:vztmpl/gone.tar.zst"}, "image:", "is not on pve1"),
+    ({**WEB, "cloud_init": {"user_data": "local:snippets/gone.yaml"}}, "user_data:", "is not on pve1"),
+    ({**WEB, "cdrom": {"file": "local:iso/gone.iso"}}, "file:", "is not on pve1"),
+    ({**WEB, "image": None, "disk": None, "clone": {"vm_id": 900}}, "clone:", "900, which is not there"),
+]
+
+
+def numbered(guests: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return guests that can be in one env: each with its own name and number."""
+    return [{**guest, "name": f"{guest['name']}-{n}", "vmid": 500 + n} for n, guest in enumerate(guests)]
+
+
+def lines_of(yard: Yard, guest: dict[str, Any]) -> range:
+    """Return the lines at which a guest is described."""
+    text = (yard.folder / "envs/t.yaml").read_text().splitlines()
+    first = line_of(yard, f"- name: {guest['name']}")
+    later = (number for number, line in enumerate(text, 1) if number > first and "- name: " in line)
+    return range(first, next(later, len(text) + 1))
+
+
+def said_of(yard: Yard, guest: dict[str, Any], found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what was found at the lines of a guest."""
+    assert {one["where"]["file"] for one in found} == {"envs/t.yaml"}
+    return [one for one in found if one["where"]["line"] in lines_of(yard, guest)]
+
+
+def test_what_a_guest_is_made_from_and_is_missing_is_refused_at_its_line(yard: Yard) -> None:
+    guests = numbered(
+        {key: value for key, value in guest.items() if value is not None} for guest, _, _ in MISSING
+    )
+    found = refusals(yard, *guests)
+    assert [one["code"] for one in found] == ["E-PREFLIGHT-IMAGE"] * len(MISSING)
+    text = (yard.folder / "envs/t.yaml").read_text().splitlines()
+    for guest, (_, field, said) in zip(guests, MISSING, strict=True):
+        (one,) = said_of(yard, guest, found)
+        assert said in one["detail"]
+        line = one["where"]["line"]
+        assert any(field in text[number - 1] for number in (line, line - 1)), (field, one)
     report = yard.run("preflight", "env:t", "--json", status=1).document
-    assert [(one["code"], one["detail"]) for one in report["errors"]] == [(found["code"], found["detail"])]
-    assert report["errors"][0]["where"] == found["where"]
+    places = sorted((one["detail"], one["where"]["line"]) for one in found)
+    assert sorted((one["detail"], one["where"]["line"]) for one in report["errors"]) == places
 
 
 def test_what_a_guest_is_made_from_and_is_there_passes(yard: Yard) -> None:
@@ -220,30 +244,32 @@ def test_a_token_with_the_roles_that_the_refusals_name_plans_and_applies(yard: Y
     ]
 
 
-@pytest.mark.parametrize(
-    ("guest", "said"),
-    [
-        ({**DNS, "features": {"keyctl": True}}, "the features keyctl"),
-        ({**DNS, "unprivileged": False, "features": {"nesting": True}}, "features and is privileged"),
-        ({**DNS, "devices": [{"path": "/dev/net/tun"}]}, "the device /dev/net/tun"),
-        ({**DNS, "mounts": [{"path": "/srv", "volume": "/tank/srv"}]}, "the folder /tank/srv"),
-        ({**WEB, "pci_devices": [{"device": "hostpci0", "id": "0000:01:00.0"}]}, "the PCI device"),
-        ({**WEB, "usb_devices": [{"host": "046d:c52b"}]}, "the USB device 046d:c52b without a mapping"),
-        ({**WEB, "usb_devices": [{"mapping": "stick"}, {"host": "1-2"}]}, "the USB device 1-2"),
-        ({**WEB, "kvm_arguments": "-cpu host"}, "arguments for KVM"),
-    ],
-)
-def test_what_root_alone_may_set_is_refused_to_a_token(yard: Yard, guest: dict[str, Any], said: str) -> None:
+ROOT_ONLY: list[tuple[dict[str, Any], str]] = [
+    ({**DNS, "features": {"keyctl": True}}, "the features keyctl"),
+    ({**DNS, "unprivileged": False, "features": {"nesting": True}}, "features and is privileged"),
+    ({**DNS, "devices": [{"path": "/dev/net/tun"}]}, "the device /dev/net/tun"),
+    ({**DNS, "mounts": [{"path": "/srv", "volume": "/tank/srv"}]}, "the folder /tank/srv"),
+    ({**WEB, "pci_devices": [{"device": "hostpci0", "id": "0000:01:00.0"}]}, "the PCI device"),
+    ({**WEB, "usb_devices": [{"host": "046d:c52b"}]}, "the USB device 046d:c52b without a mapping"),
+    ({**WEB, "usb_devices": [{"mapping": "stick"}, {"host": "1-2"}]}, "the USB device 1-2"),
+    ({**WEB, "kvm_arguments": "-cpu host"}, "arguments for KVM"),
+]
+
+
+def test_what_root_alone_may_set_is_refused_to_a_token(yard: Yard) -> None:
     put(yard.running, "local:vztmpl/base.tar.zst")
     api: Any = proxmoxer_client(yard.running)
     api.cluster.mapping.usb.post(id="stick", map=["node=pve1,id=046d:c52b"])
-    image = {"image": "local:vztmpl/base.tar.zst"} if guest["name"] == "dns" else {}
-    (found,) = refusals(yard, {**guest, **image})
-    assert found["code"] == "E-GUARD-ROOT-ONLY"
-    assert said in found["detail"]
-    assert found["where"]["file"] == "envs/t.yaml"
+    template = {"image": "local:vztmpl/base.tar.zst"}
+    guests = numbered({**guest, **(template if guest["name"] == "dns" else {})} for guest, _ in ROOT_ONLY)
+    found = refusals(yard, *guests)
+    assert [one["code"] for one in found] == ["E-GUARD-ROOT-ONLY"] * len(ROOT_ONLY)
+    for guest, (_, said) in zip(guests, ROOT_ONLY, strict=True):
+        (one,) = said_of(yard, guest, found)
+        assert said in one["detail"]
     error = yard.json("apply", "t", "--no-verify", status=1)["error"]
     assert error["code"] == "E-GUARD-REFUSED"
+    assert yard.guests() == {}
 
 
 def test_features_that_a_token_may_set_pass(yard: Yard) -> None:
@@ -252,68 +278,66 @@ def test_features_that_a_token_may_set_pass(yard: Yard) -> None:
     yard.run("apply", "t", "--no-verify")
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "said"),
-    [
-        ({"cores": 99}, "E-PREFLIGHT-CPU", "web has 99 processors, and pve1 has"),
-        ({"cpu": {"type": "Pentium9"}}, "E-GUARD-NO-SUCH-CPU", "Pentium9, which pve1 does not know"),
-        (
-            {"pci_devices": [{"device": "hostpci0", "mapping": "gpu"}]},
-            "E-GUARD-NO-SUCH-DEVICE",
-            "the PCI mapping gpu, which does not exist; there is card.",
-        ),
-        (
-            {"pci_devices": [{"device": "hostpci0", "mapping": "card"}]},
-            "E-GUARD-NO-SUCH-DEVICE",
-            "the PCI mapping card, which has no device of pve1.",
-        ),
-        (
-            {"usb_devices": [{"mapping": "printer"}]},
-            "E-GUARD-NO-SUCH-DEVICE",
-            "the USB mapping printer, which does not exist; there is stick.",
-        ),
-        (
-            {"usb_devices": [{"mapping": "stick"}]},
-            "E-GUARD-NO-SUCH-DEVICE",
-            "the USB mapping stick, which has no device of pve1.",
-        ),
-        (
-            {"machine": "pc-q35-9.7"},
-            "E-GUARD-NO-SUCH-MACHINE",
-            "pc-q35-9.7, which pve1 does not have. There is pc-q35-9.",
-        ),
-        ({"machine": "q36"}, "E-GUARD-NO-SUCH-MACHINE", "machine type q36, which pve1"),
-        ({"machine": "pc-q35-9.2+pve7"}, "E-GUARD-NO-SUCH-MACHINE", "type pc-q35-9.2+pve7, which"),
-        ({"machine": "virt"}, "E-GUARD-NO-SUCH-MACHINE", "type virt, which pve1"),
-        (
-            {"cpu": {"flags": ["+aes", "+avx512f"]}},
-            "E-GUARD-NO-SUCH-CPU-FLAG",
-            "the CPU flag +avx512f; pve1 lets guests set aes, ",
-        ),
-        (
-            {"disks": [{"interface": "scsi0", "datastore": "isos"}]},
-            "E-PREFLIGHT-CONTENT",
-            "isos on pve1 takes iso",
-        ),
-    ],
-)
-def test_hardware_and_contents_that_a_node_does_not_have_are_refused(
-    yard: Yard, change: dict[str, Any], code: str, said: str
-) -> None:
+LACKING: list[tuple[dict[str, Any], str, str]] = [
+    ({"cores": 99}, "E-PREFLIGHT-CPU", "web has 99 processors, and pve1 has"),
+    ({"cpu": {"type": "Pentium9"}}, "E-GUARD-NO-SUCH-CPU", "Pentium9, which pve1 does not know"),
+    (
+        {"pci_devices": [{"device": "hostpci0", "mapping": "gpu"}]},
+        "E-GUARD-NO-SUCH-DEVICE",
+        "the PCI mapping gpu, which does not exist; there is card.",
+    ),
+    (
+        {"pci_devices": [{"device": "hostpci0", "mapping": "card"}]},
+        "E-GUARD-NO-SUCH-DEVICE",
+        "the PCI mapping card, which has no device of pve1.",
+    ),
+    (
+        {"usb_devices": [{"mapping": "printer"}]},
+        "E-GUARD-NO-SUCH-DEVICE",
+        "the USB mapping printer, which does not exist; there is stick.",
+    ),
+    (
+        {"usb_devices": [{"mapping": "stick"}]},
+        "E-GUARD-NO-SUCH-DEVICE",
+        "the USB mapping stick, which has no device of pve1.",
+    ),
+    (
+        {"machine": "pc-q35-9.7"},
+        "E-GUARD-NO-SUCH-MACHINE",
+        "pc-q35-9.7, which pve1 does not have. There is pc-q35-9.",
+    ),
+    ({"machine": "q36"}, "E-GUARD-NO-SUCH-MACHINE", "machine type q36, which pve1"),
+    ({"machine": "pc-q35-9.2+pve7"}, "E-GUARD-NO-SUCH-MACHINE", "type pc-q35-9.2+pve7, which"),
+    ({"machine": "virt"}, "E-GUARD-NO-SUCH-MACHINE", "type virt, which pve1"),
+    (
+        {"cpu": {"flags": ["+aes", "+avx512f"]}},
+        "E-GUARD-NO-SUCH-CPU-FLAG",
+        "the CPU flag +avx512f; pve1 lets guests set aes, ",
+    ),
+    (
+        {"disks": [{"interface": "scsi0", "datastore": "isos"}]},
+        "E-PREFLIGHT-CONTENT",
+        "isos on pve1 takes iso",
+    ),
+]
+
+
+def test_hardware_and_contents_that_a_node_does_not_have_are_refused(yard: Yard) -> None:
     api: Any = proxmoxer_client(yard.running)
     entry = "node=pve2,path=0000:01:00.0,id=10de:1eb8,iommugroup=12"
     api.cluster.mapping.pci.post(id="card", map=[entry])
     api.cluster.mapping.usb.post(id="stick", map=["node=pve2,id=046d:c52b"])
     api.storage.post(storage="isos", type="dir", path="/srv/isos", content="iso")
-    guest = {
-        key: value for key, value in WEB.items() if "disks" not in change or key not in ("disk", "image")
-    }
-    found = [one for one in refusals(yard, {**guest, **change}) if one["code"] == code]
-    assert len(found) == 1
-    assert said in found[0]["detail"]
-    assert found[0]["where"]["file"] == "envs/t.yaml"
-    first = line_of(yard, "- name: web")
-    assert first <= found[0]["where"]["line"] <= line_of(yard, f"{next(iter(change))}:") + 4
+    bare = {key: value for key, value in WEB.items() if key not in ("disk", "image")}
+    # Devices that are not there end a plan before what the nodes are asked about the guests.
+    devices = [row for row in LACKING if row[1] == "E-GUARD-NO-SUCH-DEVICE"]
+    for rows in (devices, [row for row in LACKING if row not in devices]):
+        guests = numbered({**(bare if "disks" in change else WEB), **change} for change, _, _ in rows)
+        found = refusals(yard, *guests)
+        for guest, (_, code, said) in zip(guests, rows, strict=True):
+            about = [one for one in said_of(yard, guest, found) if one["code"] == code]
+            assert len(about) == 1, (guest, found)
+            assert said.replace("web has", f"{guest['name']} has") in about[0]["detail"]
 
 
 def test_hardware_that_a_node_has_passes(yard: Yard) -> None:

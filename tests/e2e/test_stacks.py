@@ -69,7 +69,12 @@ def test_a_value_that_is_passed_on_wins_over_that_of_a_file_when_the_plan_is_app
 
 
 @pytest.mark.parametrize(
-    "backend", [_OURS, "", 'terraform {\n  backend "local" { path = "own.tfstate" }\n}\n']
+    "backend",
+    [
+        _OURS,
+        pytest.param("", marks=pytest.mark.soak),
+        'terraform {\n  backend "local" { path = "own.tfstate" }\n}\n',
+    ],
 )
 def test_a_saved_plan_is_applied_only_while_all_that_it_read_is_the_same(
     tmp_path: Path, backend: str

@@ -123,30 +123,29 @@ def test_two_stacks_are_one_inventory_and_every_text_in_it_is_data(repo: StackRe
     assert "batch-01" not in read(repo)["_meta"]["hostvars"]
 
 
-@pytest.mark.parametrize(
-    ("output", "code"),
-    [
-        (
-            '{ hosts = { x = { ansible_host = "192.0.2.1", ansible_password = "hunter2" } } }',
-            "E-INVENTORY-SECRET",
-        ),
-        ('{ hosts = { x = { db = { root_password = "hunter2" } } } }', "E-INVENTORY-SECRET"),
-        ('{ hosts = { "{{ evil }}" = { ansible_host = "192.0.2.1" } } }', "E-INVENTORY-NAME"),
-        ("{ host = { x = {} } }", "E-INVENTORY-OUTPUT"),
-        ('{ hosts = { x = "y" } }', "E-INVENTORY-OUTPUT"),
-    ],
-)
-def test_an_output_that_is_no_inventory_is_refused_and_the_file_before_stays(
-    repo: StackRepo, output: str, code: str
-) -> None:
+NO_INVENTORIES = [
+    (
+        '{ hosts = { x = { ansible_host = "192.0.2.1", ansible_password = "hunter2" } } }',
+        "E-INVENTORY-SECRET",
+    ),
+    ('{ hosts = { x = { db = { root_password = "hunter2" } } } }', "E-INVENTORY-SECRET"),
+    ('{ hosts = { "{{ evil }}" = { ansible_host = "192.0.2.1" } } }', "E-INVENTORY-NAME"),
+    ("{ host = { x = {} } }", "E-INVENTORY-OUTPUT"),
+    ('{ hosts = { x = "y" } }', "E-INVENTORY-OUTPUT"),
+]
+
+
+def test_an_output_that_is_no_inventory_is_refused_and_the_file_before_stays(repo: StackRepo) -> None:
     repo.run("apply", f"stack:{B}")
     (name,) = files(repo)
     before = (repo.root / FOLDER / name).read_bytes()
-    set_output(repo, B, f'output "ansible_inventory" {{\n  value = {output}\n}}\n')
-    failed = repo.json("apply", f"stack:{B}", status=1)
-    assert failed["inventory"]["error"]["diagnostics"][0]["code"] == code
-    assert "hunter2" not in json.dumps(failed["inventory"])
-    assert (repo.root / FOLDER / name).read_bytes() == before
+    for output, code in NO_INVENTORIES:
+        set_output(repo, B, f'output "ansible_inventory" {{\n  value = {output}\n}}\n')
+        failed = repo.json("apply", f"stack:{B}", status=1)
+        assert failed["inventory"]["error"]["diagnostics"][0]["code"] == code, output
+        assert "hunter2" not in json.dumps(failed["inventory"])
+        assert (repo.root / FOLDER / name).read_bytes() == before
+    # Nothing is changed by then, and it is said again.
     assert repo.json("apply", f"stack:{B}", status=1)["inventory"]["error"] is not None
 
 

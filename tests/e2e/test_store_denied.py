@@ -66,6 +66,7 @@ def test_wrong_credentials_are_named_and_nothing_is_done(pair: TwoMachines) -> N
     pair.first.run("plan", "t")
 
 
+@on_kind("https")
 def test_a_machine_that_may_only_read_changes_nothing_and_says_so(pair: TwoMachines) -> None:
     pair.first.run("apply", "t", "--no-verify")
     pair.write_env("t", [{**WEB, "tags": ["new"]}, DNS])
@@ -98,6 +99,7 @@ def test_a_machine_whose_clock_is_wrong_takes_nothing_over_and_loses_nothing(
     assert a.json("plan", "t")["has_changes"] is False
 
 
+@on_kind("s3")
 def test_another_store_is_refused_while_the_one_before_holds_the_states(
     pair: TwoMachines, tmp_path: Path
 ) -> None:

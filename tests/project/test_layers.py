@@ -18,7 +18,7 @@ LAYERS: tuple[Sequence[str], ...] = (
         "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
         "base.locks base.names base.backoff base.run_stop base.documents base.addresses base.yamledit "
         "base.directories base.http_failures base.process base.dag base.schedule base.serving base.extras "
-        "base.calendar_events base.protobuf base.grpc_server"
+        "base.calendar_events base.protobuf base.grpc_server base.sockets"
     ).split(),
     ("talosapi",),
     (

@@ -20,13 +20,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import pytest
 from tests.support.judges import find_judge
 
 from pvelab.kubernetes import RunningKubernetes, serve_double, serve_programs
 from pvelab.kubernetes.programs import Programs
-from stackyard.clients.kubernetes import KubernetesClient, Patience, parse_kubeconfig
+from stackyard.clients.kubernetes import KubernetesClient, Patience, WaitTimeoutError, parse_kubeconfig
 
-__all__ = ["KINDS", "always", "find_programs", "open_client", "run_kubernetes"]
+__all__ = ["KINDS", "always", "find_programs", "open_client", "run_kubernetes", "wait_in_vain"]
 
 KINDS = ("double", "real")
 
@@ -86,3 +87,19 @@ def always(client: KubernetesClient) -> Callable[[], Awaitable[KubernetesClient]
         return client
 
     return give
+
+
+async def wait_in_vain(wait: Callable[[float], Awaitable[object]]) -> str:
+    """Wait for what does not come; return the reason that is given in the end.
+
+    A busy machine has no answer of the API within so short a time, and within a longer one it has.
+
+    Args:
+        wait: Waits for so many seconds.
+    """
+    for timeout_s in (0.3, 3.0, 30.0):
+        with pytest.raises(WaitTimeoutError) as caught:
+            await wait(timeout_s)
+        if "has not answered" not in str(caught.value):
+            break
+    return str(caught.value)

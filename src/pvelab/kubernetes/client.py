@@ -14,6 +14,7 @@ import orjson
 from pvelab.kubernetes.problems import KubeStatusError
 from stackyard.base.backoff import Backoff
 from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.sockets import ClientSockets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -41,6 +42,7 @@ class ControllerClient:
     def __init__(self, kube: RunningKubernetes, manager: str) -> None:
         self._kube = kube
         self._manager = manager
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -52,12 +54,15 @@ class ControllerClient:
             stream.write(pair.key_pem + pair.certificate_pem)
             stream.flush()
             context.load_cert_chain(stream.name)
-        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context, socket_factory=self._sockets.make)
+        )
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._sockets.close()
 
     async def send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, kind: str = "application/json"

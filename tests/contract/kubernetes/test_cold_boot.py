@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.git_ssh import serve_git
-from tests.support.kubernetes import always, open_client, run_kubernetes
+from tests.support.kubernetes import always, open_client, run_kubernetes, wait_in_vain
 from tests.support.kubernetes_boot import FILES, Boot, save, start
 from tests.support.repositories import git
 
@@ -29,7 +29,7 @@ from stackyard.bootstrap.kubernetes import (
 from stackyard.clients.kubernetes import (
     KubernetesClient,
     ObjectReference,
-    WaitTimeoutError,
+    has_condition,
 )
 from stackyard.secrets import new_identity
 
@@ -80,9 +80,23 @@ async def _versions(boot: Boot) -> list[str]:
 async def test_nodes_are_not_ready_before_there_is_a_network(kube: RunningKubernetes, tmp_path: Path) -> None:
     node = f"lonely-{tmp_path.name[-1]}"
     async with run_controllers(kube, (LabNode(name=node),), folder=tmp_path), open_client(kube) as client:
-        step = NodesReadyStep(open_client=always(client), nodes=(node,), timeout_s=0.7)
-        with pytest.raises(WaitTimeoutError, match="cni plugin not initialized"):
-            await step.prove(lambda _: None)
+        # The node has a reason once the controllers have seen it.
+        reasons: list[str] = []
+        ready = client.wait_until(
+            ObjectReference("v1", "Node", node),
+            has_condition("Ready"),
+            timeout_s=60.0,
+            on_waiting=reasons.append,
+        )
+        seen = asyncio.create_task(ready)
+        while not any("cni plugin" in reason for reason in reasons):
+            assert not seen.done(), await seen
+            await asyncio.sleep(0.01)
+        seen.cancel()
+        await asyncio.gather(seen, return_exceptions=True)
+        step = NodesReadyStep(open_client=always(client), nodes=(node,))
+        in_vain = wait_in_vain(lambda s: replace(step, timeout_s=s).prove(lambda _: None))
+        assert "cni plugin not initialized" in await in_vain
         assert (await step.look()).presence is Presence.ABSENT
 
 

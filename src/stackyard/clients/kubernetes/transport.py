@@ -17,6 +17,7 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.http_failures import describe_failure
 from stackyard.base.redaction import Redactor
+from stackyard.base.sockets import ClientSockets
 from stackyard.clients.kubernetes.failures import (
     Cause,
     KubernetesUnreachableError,
@@ -73,6 +74,7 @@ class Transport:
         self._access = access
         self._patience = patience
         self._redact = Redactor(access.list_secrets())
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Transport:
@@ -80,7 +82,9 @@ class Transport:
         if self._access.token is not None:
             headers["Authorization"] = f"Bearer {self._access.token}"
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._access.make_context(), limit=_CONNECTIONS),
+            connector=aiohttp.TCPConnector(
+                ssl=self._access.make_context(), limit=_CONNECTIONS, socket_factory=self._sockets.make
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
             # The proxy of the environment is for other machines.
@@ -92,6 +96,7 @@ class Transport:
     async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._sockets.close()
 
     async def send(
         self,

@@ -14,6 +14,7 @@ import yarl
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.http_failures import describe_failure
+from stackyard.base.sockets import ClientSockets
 from stackyard.clients.proxmox.failures import Call, ProxmoxUnreachableError, Refusal, UntrustedServerError
 
 if TYPE_CHECKING:
@@ -104,11 +105,17 @@ class Transport:
         self._limit = connection.connections
         self._timeout = aiohttp.ClientTimeout(total=connection.timeout_s, sock_connect=_CONNECT_S)
         self._redact = redactor
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Transport:
         pinned = aiohttp.Fingerprint(self._digest) if self._digest else True
-        connector = aiohttp.TCPConnector(ssl=pinned, limit=self._limit, keepalive_timeout=_KEPT_ALIVE_S)
+        connector = aiohttp.TCPConnector(
+            ssl=pinned,
+            limit=self._limit,
+            keepalive_timeout=_KEPT_ALIVE_S,
+            socket_factory=self._sockets.make,
+        )
         self._session = aiohttp.ClientSession(
             connector=connector,
             # The jar would answer cookies that we set ourselves.
@@ -124,6 +131,7 @@ class Transport:
     async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._sockets.close()
 
     async def send(
         self, call: Call, *, query: str, body: Body, headers: Mapping[str, str], timeout_s: float | None
