@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from tests.support.talos_nodes import Reports, access_to, add_fault, node_of
 from pvelab.talos.machine import TalosMachine
 from stackyard.bootstrap.step import Presence
 from stackyard.bootstrap.talos.configured import ConfiguredStep, ForeignNodeError, NotInstalledError
-from stackyard.bootstrap.talos.identity import InstallDiskError, OtherMachineError
+from stackyard.bootstrap.talos.identity import InstallDiskError, OtherMachineError, SecureBootError
 from stackyard.clients.talos import FingerprintError, TalosClockError
+from stackyard.sources.cluster.model import TalosImage
 
 
 def step_for(
@@ -70,6 +72,24 @@ async def test_a_disk_that_is_not_there_is_named_with_those_that_are_before_anyt
         with pytest.raises(InstallDiskError, match=r"no disk /dev/nvme0n1; it has /dev/sda .20 GiB"):
             await step_for(machine, Cluster(), disk="/dev/nvme0n1").do(Reports())
         assert machine.stage == "maintenance"
+
+
+@pytest.mark.parametrize("is_secure", [True, False])
+async def test_a_machine_that_was_booted_with_or_without_secure_boot_against_its_file_gets_nothing(
+    is_secure: bool,
+) -> None:
+    async with lab_client() as api:
+        await put_image(api, secureboot=is_secure)
+        machine = await boot_talos(api, bios="ovmf", efidisk0="local-lvm:1,efitype=4m")
+        await wait_for_stage(machine, "maintenance")
+        described = TalosImage(schematic_id="0" * 64, version="1.12.1", is_secureboot=not is_secure)
+        said = f"booted {'with' if is_secure else 'without'} secure boot"
+        with pytest.raises(SecureBootError, match=said):
+            await step_for(machine, Cluster(), image=described).do(Reports())
+        assert (machine.stage, machine.config) == ("maintenance", None)
+        described = dataclasses.replace(described, is_secureboot=is_secure)
+        await step_for(machine, Cluster(), image=described).do(Reports())
+        await wait_for_stage(machine, "running")
 
 
 async def test_a_node_that_is_back_in_maintenance_mode_is_an_error_at_once() -> None:
