@@ -13,11 +13,11 @@ import stackyard
 from stackyard import provider
 from stackyard.base import events
 from stackyard.base.diagnostics import Diagnostics, Kind
-from stackyard.base.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import problems
 from stackyard.engine import tofu
-from stackyard.engine.errored import ErroredStateError, find_errored_state, push_errored_state
+from stackyard.engine.alone import work_alone
 from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.workdir import Limits, Workdir
@@ -26,6 +26,7 @@ from stackyard.path.bpg_login import with_bpg_logins
 from stackyard.path.known_state import has_resources
 from stackyard.path.port_probe import PortProbe, port_probes, probe_directly
 from stackyard.path.provider_environment import bpg_environment, provider_environment
+from stackyard.path.recovery import recover_state
 from stackyard.path.run_input import RunInput, encryption, prepare, render_target, secret_values
 from stackyard.path.settings import ProviderChoice, RunSettings, read_cli_config_path
 from stackyard.path.source_locations import SourceLocations
@@ -55,7 +56,6 @@ __all__ = [
     "hold_lock",
     "open_run",
     "read_cli_config_path",
-    "recover_state",
     "state_version",
 ]
 
@@ -248,9 +248,11 @@ async def _run(
         proxmox.Client(resolved.connection) as client,
         _provider(resolved, settings, locked.states.objects) as served,
         port_probes(resolved.jump) as probe_port,
+        contextlib.AsyncExitStack() as stack,
     ):
         credentials = await _credentials(resolved, settings, prepared.workspace.folder)
-        workdir = _workdir(locked.engine, resolved, settings, prepared, locked.backend, served)
+        plain = _workdir(locked.engine, resolved, settings, prepared, locked.backend, served)
+        workdir = await stack.enter_async_context(work_alone(plain, prepared.workspace.folder, emit))
         await _initialise(prepared.workspace, workdir, resolved, settings, emit)
         # Only now: preparing needs no credentials, and downloads providers with the system's trust.
         workdir = replace(workdir, environment={**workdir.environment, **credentials})
@@ -286,26 +288,6 @@ async def hold_lock(backend: Embedded, name: str, settings: RunSettings) -> Asyn
             locked.remedy = f"{err.remedy}\nTo wait for it: --lock-wait SECONDS"
             raise locked from err
         yield lock
-
-
-async def recover_state(workdir: Workdir, name: str, emit: events.Emit) -> None:
-    """Store the state that an earlier apply could not store, where that is certainly right.
-
-    Raises:
-        ErroredStateError: The stored state has gone another way since; nothing was changed.
-    """
-    errored = await find_errored_state(workdir)
-    if errored is None:
-        return
-    if not errored.verdict.pushable:
-        raise ErroredStateError(
-            errored.explanation,
-            where=Location(str(errored.path)),
-            remedy=f"`stackyard state recover {name}` shows the difference and takes one of the two.",
-        )
-    kept = await push_errored_state(workdir, errored)
-    text = f"The state that an earlier apply could not store is stored now; its file is kept as {kept.name}."
-    emit(events.LogLine(level=events.LogLevel.WARNING, source="state", text=text))
 
 
 async def _read_again(resolved: Resolved, reread: Callable[[], Resolved]) -> Resolved:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
+from stackyard.clients.talos import TalosRefusedError
 from stackyard.path.clusters.nodes import has_disk, read_disk
 
 if TYPE_CHECKING:
@@ -100,7 +101,11 @@ async def require_boot(node: ClusterNode, client: TalosClient) -> None:
         SecureBootError: It was booted in another way.
         TalosError: It cannot be asked.
     """
-    states = await client.list_resources("SecurityStates.talos.dev", "runtime")
+    try:
+        states = await client.list_resources("SecurityStates.talos.dev", "runtime")
+    except TalosRefusedError:
+        # A Talos that does not know what this is.
+        return
     state = states.get("securitystate")
     if not isinstance(state, Mapping) or not isinstance(state.get("secureBoot"), bool):
         return

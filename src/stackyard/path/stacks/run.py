@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from stackyard import provider
 from stackyard.base import events
+from stackyard.engine.alone import work_alone
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.planfile import plan_keys
-from stackyard.path.run import hold_lock, recover_state
+from stackyard.path.recovery import recover_state
+from stackyard.path.run import hold_lock
 from stackyard.path.run_input import encryption
 from stackyard.path.settings import ProviderChoice
 from stackyard.path.stacks.backend import DEFAULT_WORKSPACE, BackendKind
@@ -99,7 +101,8 @@ class StackRun:
         environment = dict(self.workdir.environment)
         if is_encrypted and "TF_ENCRYPTION" not in environment:
             environment |= encryption(self.engine, self.key)
-        return replace(self.workdir, environment=environment, descriptors=place.descriptors)
+        descriptors = (*self.workdir.descriptors, *place.descriptors)
+        return replace(self.workdir, environment=environment, descriptors=descriptors)
 
     async def read_state(self) -> bytes | None:
         """Return the state as the engine wrote it; None where there is none yet."""
@@ -148,6 +151,8 @@ async def open_stack_run(
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
             plain = _workdir(resolved, settings, engine, keys[0], inputs)
             workdir = _with_backend(plain, resolved, backend, served)
+            if reread is not None:
+                workdir = await stack.enter_async_context(work_alone(workdir, workdir.data_folder, emit))
             await initialise(resolved, workdir, settings, emit)
             if lock is not None:
                 await recover_state(workdir, name, emit)
