@@ -20,9 +20,10 @@ from tests.support.talos_nodes import Reports, access_to, add_fault, node_of
 
 from pvelab.talos.machine import TalosMachine
 from stackyard.bootstrap.step import Presence
+from stackyard.bootstrap.talos.access import TalosAccess
 from stackyard.bootstrap.talos.configured import ConfiguredStep, ForeignNodeError, NotInstalledError
 from stackyard.bootstrap.talos.identity import InstallDiskError, OtherMachineError, SecureBootError
-from stackyard.clients.talos import FingerprintError, TalosClockError
+from stackyard.clients.talos import FingerprintError, TalosClockError, TalosCredentials
 from stackyard.sources.cluster.model import TalosImage
 
 
@@ -116,6 +117,23 @@ async def test_a_node_of_another_cluster_is_foreign_and_one_with_a_wrong_clock_i
         assert "expired" in found.reason
         async with step.access.open(step.node) as client:
             with pytest.raises(TalosClockError):
+                await client.read_version()
+
+
+async def test_a_node_that_finds_our_certificate_expired_is_of_our_cluster_and_waited_for() -> None:
+    async with lab_client() as api:
+        cluster, (machine,) = await start_cluster(api)
+        expired = cluster.client(life_s=-60.0)
+        credentials = TalosCredentials(
+            ca=cluster.authority.certificate_pem, certificate=expired.certificate_pem, key=expired.key_pem
+        )
+        access = TalosAccess(credentials=credentials, timeout_s=5.0)
+        step = dataclasses.replace(step_for(machine, cluster), access=access)
+        found = await step.look()
+        assert found.presence is Presence.UNKNOWN
+        assert "of this cluster" in found.reason
+        async with access.open(step.node) as client:
+            with pytest.raises(TalosClockError, match="has expired or is not valid yet"):
                 await client.read_version()
 
 
