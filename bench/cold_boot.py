@@ -36,8 +36,8 @@ _PATH = (
 _PLUGIN = Path(__file__).parents[1] / "examples" / "cluster" / "kubernetes" / "bootstrap" / "network.yaml"
 # So small that fifty fit on the hosts: the guard refuses more than they have room for.
 _SMALL = """\
-proxmox_vm_controller_defaults: {memory: 2048, disk_size: 20}
-proxmox_vm_worker_defaults: {memory: 1024, disk_size: 20}
+proxmox_vm_controller_defaults: {memory: 2048, disk_size: 32}
+proxmox_vm_worker_defaults: {memory: 1024, disk_size: 32}
 """
 
 
