@@ -7,16 +7,12 @@ Flux has reconciled; a second run changes nothing. Flux fetches the repository o
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.git_ssh import GitHost, serve_git
+from tests.support.git_ssh import GitHost, serve_git_in_thread
 
 from scripts.demo_steps import Demo, DemoFailedError, play_in_view, say
 
@@ -42,7 +38,7 @@ Continue with docs/tutorial/talos-cluster.md, or at once:
 
 def play(demo: Demo) -> None:
     """Show each step."""
-    with serve_in_thread() as host:
+    with serve_git_in_thread() as host:
         words = ("--nodes", "pve1,pve2,pve3", "--port", "0", "--factory-port", "0")
         network = ("--guest-network", "127.231.0.0/16", "--latency", LATENCY)
         demo.home.mkdir()
@@ -83,21 +79,6 @@ def git(demo: Demo, *words: str) -> None:
     done = subprocess.run(["git", *words], cwd=demo.home, env=env, check=False)
     if done.returncode:
         raise DemoFailedError(f"`git {words[0]}` ended with {done.returncode}.")
-
-
-@contextlib.contextmanager
-def serve_in_thread() -> Iterator[GitHost]:
-    """Serve the repository over SSH until the end of the block."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    serving = serve_git()
-    try:
-        yield asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
-        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result()
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
 
 
 if __name__ == "__main__":

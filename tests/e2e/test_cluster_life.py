@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.running_cluster import fault, running_cluster
+from tests.support.running_cluster import fault, member_names, running_cluster
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -73,3 +73,17 @@ def test_a_node_that_does_not_come_back_ends_the_change_there(tmp_path: Path) ->
             assert repo.json("cluster", "drift", "--node", "k8s-2")["has_drift"] is True
         assert repo.json("cluster", "health", "--wait", "60")["is_healthy"] is True
         assert repo.json("cluster", "apply-config")["changed"] == ["k8s-2"]
+
+
+def test_nodes_that_are_added_join_the_cluster_and_no_other_node_is_touched(tmp_path: Path) -> None:
+    with running_cluster(tmp_path) as repo:
+        rows = [repo.node(0), repo.node(1)]
+        more = [repo.node(number, controller=True, proxmox_node="pve1") for number in (2, 3)]
+        repo.describe(nodes=[*rows, *more])
+        ended = repo.json("cluster", "up", "--yes")
+        outcomes = {row["step"]: row["outcome"] for row in ended["steps"]}
+        names = [f"configure k8s-{number}" for number in range(4)]
+        assert [outcomes[name] for name in names] == ["present", "present", "done", "done"]
+        assert len(repo.list_etcds()) == 1, "they join the etcd that there is"
+        assert member_names(repo) == {"k8s-0", "k8s-2", "k8s-3"}
+        assert repo.json("cluster", "health")["is_healthy"] is True

@@ -21,6 +21,11 @@ def test_talos_is_upgraded_node_by_node_up_to_the_first_that_does_not_come_back(
         repo.describe(nodes=rows, talos_version="1.14.0")
         refused = repo.json("cluster", "upgrade", status=65)["error"]
         assert refused["code"] == "E-CLUSTER-UPGRADE-PATH"
+        secure = [*rows[:2], {**rows[2], "secureboot": True}]
+        repo.describe(nodes=secure, talos_version="1.12.2")
+        refused = repo.json("cluster", "upgrade", status=1)["error"]
+        assert refused["code"] == "E-CLUSTER-SECURE-BOOT", "its new image would not be the one that it boots"
+        assert _versions(repo) == ["1.12.1"] * 3
         repo.describe(nodes=rows, talos_version="1.12.2")
         planned = repo.json("cluster", "upgrade", "--dry-run")
         assert planned["nodes"][0]["changes"] == ["Talos 1.12.1 to 1.12.2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 from tests.support.cli import stackyard
 from tests.support.engine import real_engine
+from tests.support.git_ssh import GitHost, serve_git_in_thread
 from tests.support.pages import ROOT, Block, Reader, blocks
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed, require_seaweed, start_seaweed
 
+from stackyard.clients.kubernetes import KubernetesClient, Selection, parse_kubeconfig
 from stackyard.engine.version import Flavour
 
 EXAMPLE = ROOT / "examples/layers"
@@ -33,7 +36,14 @@ def server(tmp_path: Path) -> Iterator[Seaweed]:
 
 
 @pytest.fixture
-def reader(tmp_path: Path, server: Seaweed) -> Iterator[Reader]:
+def git_host() -> Iterator[GitHost]:
+    """The Git host that Flux fetches the repository from."""
+    with serve_git_in_thread() as host:
+        yield host
+
+
+@pytest.fixture
+def reader(tmp_path: Path, server: Seaweed, git_host: GitHost) -> Iterator[Reader]:
     folder = tmp_path / "work" / "layers"
     shutil.copytree(EXAMPLE, folder)
     (tmp_path / "bin").mkdir()
@@ -44,6 +54,7 @@ def reader(tmp_path: Path, server: Seaweed) -> Iterator[Reader]:
             "STACKYARD_TOFU": str(real_engine(Flavour.TOFU).path),
             "XDG_CONFIG_HOME": str(tmp_path / "config"),
             "STORE": server.address("layers"),
+            "GIT": git_host.url(folder),
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         },
@@ -58,12 +69,30 @@ def follow(reader: Reader, heading: str) -> str:
     return "".join(reader.type(block) for block in blocks(section))
 
 
+async def _list_names(reader: Reader) -> list[str]:
+    """Return the names of the Secrets of the cluster, and of what Flux has applied."""
+    text = reader.type(Block(script="stackyard cluster kubeconfig k8s\n"))
+    kinds = (("v1", "Secret"), ("apps/v1", "Deployment"))
+    async with KubernetesClient(parse_kubeconfig(text)) as client:
+        lists = [await client.list_objects(Selection(api_version=at, kind=kind)) for at, kind in kinds]
+    return [str(one["metadata"]["name"]) for found in lists for one in found]
+
+
 def test_the_machine_with_all_states_is_lost_and_everything_is_found_again(
-    reader: Reader, server: Seaweed, tmp_path: Path
+    reader: Reader, server: Seaweed, git_host: GitHost, tmp_path: Path
 ) -> None:
     follow(reader, "Apply it to a lab")
     assert "of them states" in follow(reader, "Keep the states on the storage machine")
-    assert "The cluster k8s is up." in follow(reader, "A cluster")
+    cluster = reader.folder / "clusters/k8s"
+    cluster.mkdir(parents=True)
+    (cluster / "deploy.key").write_text(git_host.private_key)
+    (cluster / "known_hosts").write_text(git_host.known_hosts)
+    printed = follow(reader, "A cluster")
+    assert "The cluster k8s is up." in printed
+    stages = ("datasets ", "vms ", "configure k8s-1 ", "etcd ", "flux ", "sync ", "reconciled ")
+    places = [printed.rindex(f"\n{stage}") for stage in stages]
+    assert places == sorted(places), "the stages of a cold boot, in their order"
+    assert set(asyncio.run(_list_names(reader))) >= {"sops-age", "truenas-api", "hello"}
     named = reader.type(Block(script="stackyard cluster kubeconfig k8s --context k8s\n"))
     assert "current-context: k8s" in named
     text = (EXAMPLE / "README.md").read_text()

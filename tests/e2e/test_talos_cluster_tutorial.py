@@ -31,6 +31,10 @@ EXPECTED = (
     ("drift", "k8s-1", "surprise"),
     ("apply", "1 changed", "Nothing to change"),
     ("1.12.1", "3 created, 5 changed, 3 destroyed"),
+    ("bootstrap.yaml", "configure k8s-5", "The cluster home is up."),
+    ("status", "k8s-5"),
+    ("cluster up", "nothing was changed"),
+    ("kubeconfig", "Wrote kubeconfig.", "The cluster home is healthy."),
     ("destroy", "E-GUARD-REFUSED", "--allow-destroy k8s-1,k8s-2,k8s-3,k8s-4,k8s-5"),
     ("--allow-destroy", "8 destroyed"),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
 
-__all__ = ["GitHost", "serve_git"]
+__all__ = ["GitHost", "serve_git", "serve_git_in_thread"]
 
 _CHUNK = 65536
 
@@ -94,3 +95,19 @@ async def serve_git() -> AsyncIterator[GitHost]:
     finally:
         server.close()
         await server.wait_closed()
+
+
+@contextlib.contextmanager
+def serve_git_in_thread() -> Iterator[GitHost]:
+    """Serve as `serve_git` does, for a block that is no coroutine."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    serving = serve_git()
+    try:
+        yield asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -55,6 +55,7 @@ def _describe_kind(kind: ServedKind) -> Iterator[dict[str, Any]]:
         "namespaced": kind.is_namespaced,
         "kind": kind.kind,
     }
-    yield {**row, "verbs": _VERBS}
+    short = {"shortNames": list(kind.short_names)} if kind.short_names else {}
+    yield {**row, **short, "verbs": _VERBS}
     if kind.has_status:
         yield {**row, "name": f"{kind.plural}/status", "verbs": ["get", "patch", "update"]}

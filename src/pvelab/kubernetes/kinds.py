@@ -24,6 +24,7 @@ class ServedKind:
         plural: Its name in paths.
         is_namespaced: Whether its objects are in namespaces.
         has_status: Whether its status is written through a path of its own.
+        short_names: What people type in place of its plural: `ns`.
         schema: The schema of its objects, where a definition gives one.
         is_custom: Whether a definition has made it.
     """
@@ -34,6 +35,7 @@ class ServedKind:
     plural: str
     is_namespaced: bool = True
     has_status: bool = False
+    short_names: tuple[str, ...] = ()
     schema: Mapping[str, Any] = field(default_factory=dict, repr=False)
     is_custom: bool = False
 
@@ -86,6 +88,25 @@ admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconf
 apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster status
 apiregistration.k8s.io/v1 APIService apiservices cluster status
 """
+_SHORT = {
+    "namespaces": "ns",
+    "nodes": "no",
+    "pods": "po",
+    "services": "svc",
+    "configmaps": "cm",
+    "serviceaccounts": "sa",
+    "events": "ev",
+    "persistentvolumes": "pv",
+    "persistentvolumeclaims": "pvc",
+    "deployments": "deploy",
+    "daemonsets": "ds",
+    "statefulsets": "sts",
+    "replicasets": "rs",
+    "cronjobs": "cj",
+    "ingresses": "ing",
+    "storageclasses": "sc",
+    "customresourcedefinitions": "crd crds",
+}
 
 
 def _read_table() -> Iterator[ServedKind]:
@@ -99,6 +120,7 @@ def _read_table() -> Iterator[ServedKind]:
             plural=plural,
             is_namespaced="cluster" not in rest,
             has_status="status" in rest,
+            short_names=tuple(_SHORT.get(plural, "").split()),
         )
 
 
@@ -118,6 +140,7 @@ def read_definition(definition: Mapping[str, Any]) -> Iterator[ServedKind]:
                 plural=str(names.get("plural", "")),
                 is_namespaced=spec.get("scope") == "Namespaced",
                 has_status="status" in (version.get("subresources") or {}),
+                short_names=tuple(map(str, names.get("shortNames") or ())),
                 schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
                 is_custom=True,
             )

@@ -155,6 +155,12 @@ _LIST = (
         aliases=("extensions",),
     ),
     Definition(
+        type="SecurityStates.talos.dev",
+        namespace="runtime",
+        singular="SecurityState",
+        columns=(("SecureBoot", "{.secureBoot}"), ("BootedWithUKI", "{.bootedWithUKI}")),
+    ),
+    Definition(
         type="Diagnostics.runtime.talos.dev",
         namespace="runtime",
         singular="Diagnostic",

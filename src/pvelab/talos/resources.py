@@ -179,6 +179,14 @@ def _version(machine: TalosMachine) -> Iterator[Resource]:
     yield Resource(type="Versions.runtime.talos.dev", id="version", spec=spec)
 
 
+def _security(machine: TalosMachine) -> Iterator[Resource]:
+    # Firmware that would refuse the image has not booted it.
+    is_secure = bool(machine.image.get("secureboot"))
+    is_uki = is_secure or machine.guest["config"].get("bios") == "ovmf"
+    spec = {"secureBoot": is_secure, "bootedWithUKI": is_uki}
+    yield Resource(type="SecurityStates.talos.dev", id="securitystate", spec=spec)
+
+
 def _extensions(machine: TalosMachine) -> Iterator[Resource]:
     names = [*machine.image.get("extensions", ()), "schematic"]
     for number, name in enumerate(names):
@@ -259,6 +267,7 @@ _MAKERS: dict[str, Callable[[TalosMachine], Iterator[Resource]]] = {
     "HostnameStatuses.net.talos.dev": _hostname,
     "MachineStatuses.runtime.talos.dev": _machine_status,
     "Versions.runtime.talos.dev": _version,
+    "SecurityStates.talos.dev": _security,
     "ExtensionStatuses.runtime.talos.dev": _extensions,
     "Members.cluster.talos.dev": _members,
     "Services.v1alpha1.talos.dev": _services,

@@ -179,7 +179,7 @@ async def push_errored_state(workdir: Workdir, errored: ErroredState) -> Path:
         raise ErroredStateError(errored.explanation, where=Location(str(errored.path)))
     if errored.verdict is ErroredVerdict.NEWER:
         await statefile.state_push(workdir, errored.snapshot.data)
-    return move_away(errored.path, "stored")
+    return move_away(_move_to_data(workdir, errored.path), "stored")
 
 
 def set_aside_errored_state(errored: ErroredState) -> Path:

@@ -17,6 +17,7 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import problems
 from stackyard.engine import tofu
+from stackyard.engine.alone import work_alone
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.adjustments import list_expected_values
@@ -227,9 +228,11 @@ async def _run(
         proxmox.Client(resolved.connection) as client,
         _provider(resolved, settings, locked.states.objects) as served,
         port_probes(resolved.jump) as probe_port,
+        contextlib.AsyncExitStack() as stack,
     ):
         credentials = await _credentials(resolved, settings, prepared.workspace.folder)
-        workdir = _workdir(locked.engine, resolved, settings, prepared, locked.backend, served)
+        plain = _workdir(locked.engine, resolved, settings, prepared, locked.backend, served)
+        workdir = await stack.enter_async_context(work_alone(plain, prepared.workspace.folder, emit))
         await _initialise(prepared.workspace, workdir, resolved, settings, emit)
         # Only now: preparing needs no credentials, and downloads providers with the system's trust.
         workdir = replace(workdir, environment={**workdir.environment, **credentials})

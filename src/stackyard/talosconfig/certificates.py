@@ -40,7 +40,8 @@ PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPri
 CA_LIFETIME = datetime.timedelta(days=3650)
 ADMIN_LIFETIME = datetime.timedelta(days=365)
 # A clock of a node may be a little behind.
-_SKEW = datetime.timedelta(seconds=10)
+# The clock of a node that has just booted may be behind ours.
+_SKEW = datetime.timedelta(hours=1)
 _TALOS_LABEL, _LABEL = "ED25519 PRIVATE KEY", "PRIVATE KEY"
 
 

@@ -9,6 +9,7 @@ from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.bootstrap.changes.health import UnhealthyError, list_problems, wait_for_health
 from stackyard.bootstrap.changes.one_node import in_order, read_boot_id, require_quorum_without
+from stackyard.bootstrap.talos.identity import require_boot
 from stackyard.bootstrap.talos.wait import wait_for
 from stackyard.clients.talos import TalosError, TalosUnreachableError
 from stackyard.talosapi.messages import pb
@@ -139,6 +140,7 @@ class TalosUpgrade:
 
         Raises:
             UpgradePathError: One of them cannot be upgraded at once; nothing was changed.
+            SecureBootError: One was booted in another way than its new image needs; nothing was changed.
             UnhealthyError: The cluster is not healthy; nothing was changed.
             UpgradeFailedError: A node did not take it.
             BootTimeoutError: A node did not come back, or the cluster did not get healthy after it.
@@ -146,6 +148,8 @@ class TalosUpgrade:
         by_name = {one.node.name: one for one in systems if not one.is_wanted}
         for one in by_name.values():
             check_path(one.version, one.node.image.version)
+            async with self.access.open(one.node) as client:
+                await require_boot(one.node, client)
         names = [node.name for node in in_order(self.cluster) if node.name in by_name]
         if names:
             found = await list_problems(self.cluster, self.access, needs_kubernetes=self.needs_kubernetes)

@@ -221,9 +221,15 @@ class TalosClient:
         except StreamTerminatedError as err:
             # TLS 1.3: the client learns with the first call that the other side wants a certificate. A node
             # that was heard before has accepted ours: it reboots, or the network is gone.
-            is_heard = self._channel is not None and self._channel.is_heard
-            kind = TalosUnreachableError if is_heard else TalosCertificateError
-            raise kind(f"{shown} ended the connection: {err}.") from err
+            if self._channel is not None and self._channel.is_heard:
+                raise TalosUnreachableError(f"{shown} ended the connection: {err}.") from err
+            if self.endpoint.credentials is not None:
+                # Its own certificate was verified: it is of our cluster, whatever it has against ours.
+                raise TalosClockError(
+                    f"{shown} is of this cluster and does not accept our certificate, which has expired or "
+                    "is not valid yet by the clock of the node."
+                ) from err
+            raise TalosCertificateError(f"{shown} ended the connection: {err}.") from err
         except (OSError, ProtocolError) as err:
             problem = os.strerror(err.errno) if isinstance(err, OSError) and err.errno else err
             raise TalosUnreachableError(f"{shown}: {problem}.") from err

@@ -52,7 +52,8 @@ class TalosClockError(TalosCertificateError):
     summary = "A certificate is not valid now"
     default_remedy = (
         "Compare the clock of this machine with that of the node, and check that the node reaches its time "
-        "servers. A node renews its certificate by itself once its clock is right."
+        "servers. A node renews its certificate by itself once its clock is right; `stackyard cluster "
+        "talosconfig` makes a talosconfig that has not expired."
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stackyard import provider
 from stackyard.base import events
+from stackyard.engine.alone import work_alone
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.planfile import encryption, plan_keys
 from stackyard.path.run_state import hold_lock, recover_state
@@ -98,7 +99,8 @@ class StackRun:
         environment = dict(self.workdir.environment)
         if is_encrypted and "TF_ENCRYPTION" not in environment:
             environment |= encryption(self.engine, self.key)
-        return replace(self.workdir, environment=environment, descriptors=place.descriptors)
+        descriptors = (*self.workdir.descriptors, *place.descriptors)
+        return replace(self.workdir, environment=environment, descriptors=descriptors)
 
     async def read_state(self) -> bytes | None:
         """Return the state as the engine wrote it; None where there is none yet."""
@@ -147,6 +149,8 @@ async def open_stack_run(
             served = await stack.enter_async_context(_provider(resolved, settings, objects))
             plain = _workdir(resolved, settings, engine, keys[0], inputs)
             workdir = _with_backend(plain, resolved, backend, served)
+            if reread is not None:
+                workdir = await stack.enter_async_context(work_alone(workdir, workdir.data_folder, emit))
             await initialise(resolved, workdir, settings, emit)
             if lock is not None:
                 await recover_state(workdir, name, emit)

@@ -53,7 +53,7 @@ def test_kubectl_applies_reads_and_deletes(kube: RunningKubernetes, tmp_path: Pa
     assert "configmap/settings serverside-applied" in run(*apply, text=MANIFEST % "1")
     assert "conflict with" in run(*apply, "--field-manager=other", text=MANIFEST % "2")
     assert run("get", "configmap", "settings", "-o", "jsonpath={.data.a}") == "1"
-    assert "default" in run("get", "namespaces", "-o", "name")
+    assert "default" in run("get", "ns", "-o", "name")
     run("label", "configmap", "settings", "tier=front")
     assert "configmap/settings" in run("get", "configmaps", "-l", "tier=front", "-o", "name")
     assert 'configmap "settings" deleted' in run("delete", "configmap", "settings")

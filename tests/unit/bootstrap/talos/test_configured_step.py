@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from tests.support.talos_nodes import Reports, access_to, add_fault, node_of
 
 from pvelab.talos.machine import TalosMachine
 from stackyard.bootstrap.step import Presence
+from stackyard.bootstrap.talos.access import TalosAccess
 from stackyard.bootstrap.talos.configured import ConfiguredStep, ForeignNodeError, NotInstalledError
-from stackyard.bootstrap.talos.identity import InstallDiskError, OtherMachineError
-from stackyard.clients.talos import FingerprintError, TalosClockError
+from stackyard.bootstrap.talos.identity import InstallDiskError, OtherMachineError, SecureBootError
+from stackyard.clients.talos import FingerprintError, TalosClockError, TalosCredentials
+from stackyard.sources.cluster.model import TalosImage
 
 
 def step_for(
@@ -72,6 +75,24 @@ async def test_a_disk_that_is_not_there_is_named_with_those_that_are_before_anyt
         assert machine.stage == "maintenance"
 
 
+@pytest.mark.parametrize("is_secure", [True, False])
+async def test_a_machine_that_was_booted_with_or_without_secure_boot_against_its_file_gets_nothing(
+    is_secure: bool,
+) -> None:
+    async with lab_client() as api:
+        await put_image(api, secureboot=is_secure)
+        machine = await boot_talos(api, bios="ovmf", efidisk0="local-lvm:1,efitype=4m")
+        await wait_for_stage(machine, "maintenance")
+        described = TalosImage(schematic_id="0" * 64, version="1.12.1", is_secureboot=not is_secure)
+        said = f"booted {'with' if is_secure else 'without'} secure boot"
+        with pytest.raises(SecureBootError, match=said):
+            await step_for(machine, Cluster(), image=described).do(Reports())
+        assert (machine.stage, machine.config) == ("maintenance", None)
+        described = dataclasses.replace(described, is_secureboot=is_secure)
+        await step_for(machine, Cluster(), image=described).do(Reports())
+        await wait_for_stage(machine, "running")
+
+
 async def test_a_node_that_is_back_in_maintenance_mode_is_an_error_at_once() -> None:
     async with lab_client() as api:
         await put_image(api)
@@ -96,6 +117,23 @@ async def test_a_node_of_another_cluster_is_foreign_and_one_with_a_wrong_clock_i
         assert "expired" in found.reason
         async with step.access.open(step.node) as client:
             with pytest.raises(TalosClockError):
+                await client.read_version()
+
+
+async def test_a_node_that_finds_our_certificate_expired_is_of_our_cluster_and_waited_for() -> None:
+    async with lab_client() as api:
+        cluster, (machine,) = await start_cluster(api)
+        expired = cluster.client(life_s=-60.0)
+        credentials = TalosCredentials(
+            ca=cluster.authority.certificate_pem, certificate=expired.certificate_pem, key=expired.key_pem
+        )
+        access = TalosAccess(credentials=credentials, timeout_s=5.0)
+        step = dataclasses.replace(step_for(machine, cluster), access=access)
+        found = await step.look()
+        assert found.presence is Presence.UNKNOWN
+        assert "of this cluster" in found.reason
+        async with access.open(step.node) as client:
+            with pytest.raises(TalosClockError, match="has expired or is not valid yet"):
                 await client.read_version()
 
 
