@@ -13,6 +13,7 @@ from yarl import URL
 
 from stackyard.base.addresses import is_loopback
 from stackyard.base.http_failures import describe_failure
+from stackyard.base.sockets import ClientSockets
 from stackyard.base.visible import on_one_line
 from stackyard.clients.factory.failures import (
     FactoryError,
@@ -75,6 +76,7 @@ class Transport:
     def __init__(self, base: str, limits: FactoryLimits) -> None:
         self._base = URL(base)
         self._limits = limits
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Transport:
@@ -82,7 +84,7 @@ class Transport:
         # Certificates are read for an encrypted connection alone: it takes as long as a whole registration.
         context = ssl.create_default_context() if self._base.scheme == "https" else True
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=context),
+            connector=aiohttp.TCPConnector(ssl=context, socket_factory=self._sockets.make),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._limits.connect_s),
             # The proxy of the environment is for other machines.
             trust_env=not is_loopback(host),
@@ -92,6 +94,7 @@ class Transport:
     async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._sockets.close()
 
     @contextlib.asynccontextmanager
     async def request(

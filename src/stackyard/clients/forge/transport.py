@@ -18,6 +18,7 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.errors import FileError
 from stackyard.base.http_failures import describe_failure
 from stackyard.base.redaction import Redactor
+from stackyard.base.sockets import ClientSockets
 from stackyard.clients.forge.answers import Answer, as_list, as_object
 from stackyard.clients.forge.failures import (
     ForgeAnswerError,
@@ -89,11 +90,14 @@ class Transport:
         self._redact = Redactor(secrets)
         self._ca = ca
         self._patience = patience or Patience()
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Transport:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=_make_context(self._ca), limit=_CONNECTIONS),
+            connector=aiohttp.TCPConnector(
+                ssl=_make_context(self._ca), limit=_CONNECTIONS, socket_factory=self._sockets.make
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             # The proxy of the environment is for other machines.
@@ -104,6 +108,7 @@ class Transport:
     async def __aexit__(self, *exc: object) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._sockets.close()
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """Ask for something; ask again while the forge is away.

@@ -10,6 +10,7 @@ import aiohttp
 
 from stackyard.base.addresses import is_loopback
 from stackyard.base.http_failures import describe_failure
+from stackyard.base.sockets import ClientSockets
 from stackyard.clients.truenas.dataset import Dataset
 from stackyard.clients.truenas.failures import (
     TrueNasAnswerError,
@@ -123,9 +124,11 @@ class TrueNasClient:
     async def _connect(self, stack: contextlib.AsyncExitStack) -> _Transport:
         """Return JSON-RPC on a websocket, or REST where the release does not have it."""
         endpoint, label = self._endpoint, self._endpoint.label
+        sockets = ClientSockets()
+        stack.push_async_callback(sockets.close)
         session = await stack.enter_async_context(
             aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=endpoint.make_tls()),
+                connector=aiohttp.TCPConnector(ssl=endpoint.make_tls(), socket_factory=sockets.make),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._timeout_s),
                 # The proxy of the environment is for other machines.
                 trust_env=not is_loopback(endpoint.base.host or ""),

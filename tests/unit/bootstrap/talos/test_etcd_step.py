@@ -144,7 +144,7 @@ async def test_etcd_is_noted_before_all_control_plane_nodes_have_joined() -> Non
         machines[0].etcd.bootstrap()
         proving = asyncio.create_task(step.prove(Reports()))
         while (mark := await step.record.read()) is None or not mark.is_formed:
-            assert not proving.done(), await proving
+            assert not proving.done()
             await asyncio.sleep(0.01)
         proving.cancel()
         assert isinstance((await asyncio.gather(proving, return_exceptions=True))[0], asyncio.CancelledError)
