@@ -26,10 +26,12 @@
     run-events/<id>/<number>            events of a run
     run-control/<id>                    that a run is to stop
     inner/<state>/<node>/...            the same again, for runs on a node of a manifest
+    gitops/<repository>/queue           what the GitOps server has to do, and which webhooks it received
+    gitops/<repository>/worker          the lease of the machine that does it
     controller/...                      the certificate of the controller; its key and tokens, sealed
     ssh/...                             the key to log in to guests, sealed; the host keys of machines
 
-In `<state>` a `!` represents each slash of the name.
+In `<state>` and `<repository>` a `!` represents each slash of the name.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ __all__ = [
     "body",
     "cluster_etcd",
     "cluster_lock",
+    "gitops",
     "guests",
     "head",
     "inner",
@@ -169,6 +172,11 @@ def cluster_etcd(name: str) -> str:
 def cluster_lock(name: str) -> str:
     """Return the lease of the run that works on a cluster."""
     return f"cluster-locks/{object_part(name)}"
+
+
+def gitops(repository: str, rest: str) -> str:
+    """Return an object of GitOps of a repository on a forge."""
+    return f"gitops/{object_part(repository)}/{rest}"
 
 
 def inventory(name: str) -> str:
