@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n $(shell $(PYTHON) -c 'import os; print(2 * 
 unexport PYTHONDONTWRITEBYTECODE
 
 # The programs of others that `make judges` installs; tests/support/judges.py has them all.
-JUDGES := opa talosctl sops task kube-apiserver etcd
+JUDGES := opa talosctl sops task kube-apiserver etcd gitea
 
 # What `make quick` compares with.
 BASE ?= HEAD

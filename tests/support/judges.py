@@ -69,6 +69,7 @@ JUDGES = {
         Judge(name="kube-apiserver"),
         Judge(name="etcd"),
         Judge(name="kubectl"),
+        Judge(name="gitea"),
     )
 }
 

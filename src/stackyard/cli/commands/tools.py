@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["INSTALLABLE_TOOLS", "TOOL_GROUPS", "tools"]
 
 # The keys of `INSTALLABLE`, which is not loaded to show a help.
-INSTALLABLE_TOOLS = ("tofu", "opa", "talosctl", "sops", "task", "kube-apiserver", "etcd")
+INSTALLABLE_TOOLS = ("tofu", "opa", "talosctl", "sops", "task", "kube-apiserver", "etcd", "gitea")
 # The keys of `GROUPS`.
 TOOL_GROUPS = ("kube-test",)
 

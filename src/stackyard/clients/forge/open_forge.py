@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.clients.forge.protocol import Forge
+    from stackyard.clients.forge.transport import Patience
 
 __all__ = ["open_forge"]
 
@@ -19,7 +20,15 @@ _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
 _REPOSITORY = re.compile(rf"{_PART}(/{_PART})+")
 
 
-def open_forge(kind: ForgeKind, url: str, repository: str, token: str, *, ca: Path | None = None) -> Forge:
+def open_forge(
+    kind: ForgeKind,
+    url: str,
+    repository: str,
+    token: str,
+    *,
+    ca: Path | None = None,
+    patience: Patience | None = None,
+) -> Forge:
     """Return a repository on a forge, to be used in an `async with` block.
 
     Args:
@@ -28,6 +37,7 @@ def open_forge(kind: ForgeKind, url: str, repository: str, token: str, *, ca: Pa
         repository: `owner/name`; on GitLab with all its groups.
         token: What the forge gave for a user or a bot.
         ca: A file with certificates that the forge may be signed by, besides those of the system.
+        patience: How long to wait.
 
     Raises:
         ForgeRefusedError: The address or the name of the repository is none, or the token is empty.
@@ -42,4 +52,8 @@ def open_forge(kind: ForgeKind, url: str, repository: str, token: str, *, ca: Pa
             "The token of the forge is empty, or has characters that no token has.",
             remedy="Set the token again: one line, as the forge showed it.",
         )
+    if kind is ForgeKind.GITEA:
+        from stackyard.clients.forge.gitea.adapter import GiteaForge  # lazy: one forge is used
+
+        return GiteaForge(url, repository, token, ca=ca, patience=patience)
     raise ForgeRefusedError(f"There is no adapter for {kind.value}.")

@@ -16,6 +16,7 @@ from stackyard.engine.version import OLDEST, Flavour, Version, probe_version
 __all__ = [
     "CATALOGUE",
     "ETCD",
+    "GITEA",
     "KUBE_APISERVER",
     "OPA",
     "SOPS",
@@ -186,6 +187,15 @@ ETCD = Tool(
     is_managed=True,
 )
 
+GITEA = Tool(
+    name="gitea",
+    programs=("gitea",),
+    # `gitea version 1.26.0 built with ...`, with a capital in older ones.
+    ask=_ask_version("gitea", "--version", r"(?mi)^gitea version v?(\d+\.\d+\.\d+\S*)"),
+    needed_for="trying GitOps with a forge on this machine",
+    is_managed=True,
+)
+
 CATALOGUE: tuple[Tool, ...] = (
     TOFU,
     TERRAFORM,
@@ -231,4 +241,5 @@ CATALOGUE: tuple[Tool, ...] = (
     TASK,
     KUBE_APISERVER,
     ETCD,
+    GITEA,
 )

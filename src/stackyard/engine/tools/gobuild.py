@@ -79,6 +79,7 @@ class GoModule:
                 go = await write_module_files(
                     self.program, version, folder=module, scratch=folder, step=step, go_source=self.go_source
                 )
+            go = go.with_c() if self.program.uses_c else go
             await _build(go, self.program.at(version), module, target, step)
         return target
 
@@ -155,12 +156,19 @@ class _Packages:
 async def _build(go: Go, program: GoProgram, module: Path, target: Path, step: Step) -> None:
     """Download what the program needs, and compile it; go.mod and go.sum must be complete."""
     step.waiting("its modules")
+    tags = (f"-tags={','.join(program.tags)}",) if program.tags else ()
     listed = await go.run(
-        "list", "-mod=readonly", "-deps", program.package, cwd=module, on_line=_Downloads(step).read_line
+        "list",
+        "-mod=readonly",
+        *tags,
+        "-deps",
+        program.package,
+        cwd=module,
+        on_line=_Downloads(step).read_line,
     )
     total = len(listed.stdout.splitlines())
     step.waiting(f"the compiler of Go {go.version}")
-    flags = ("-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags={program.linker_flags}")
+    flags = ("-mod=readonly", "-trimpath", "-buildvcs=false", *tags, f"-ldflags={program.linker_flags}")
     await go.run(
         "build",
         "-v",

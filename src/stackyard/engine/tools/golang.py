@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,10 @@ class Go:
     program: Path
     version: Version
     env: Mapping[str, str] = field(repr=False)
+
+    def with_c(self) -> Go:
+        """Return it for programs with parts in C, which it builds with the C compiler on PATH."""
+        return replace(self, env={**self.env, "CGO_ENABLED": "1"})
 
     async def run(
         self,

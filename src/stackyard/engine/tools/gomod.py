@@ -38,12 +38,16 @@ class GoProgram:
         linker_flags: What its makers give the linker when they release it, with `{version}`.
         staged_version: The version of the modules that its go.mod replaces by folders, with `{minor}` and
             `{patch}`, where these modules are released with versions of their own.
+        tags: What its makers switch on when they build it.
+        uses_c: Whether parts of it are in C, which takes a C compiler.
     """
 
     module: str
     package: str
     linker_flags: str = "-s -w"
     staged_version: str = ""
+    tags: tuple[str, ...] = ()
+    uses_c: bool = False
 
     def at(self, version: Version) -> GoProgram:
         """Return it for one version."""

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.engine.tools import shipped
-from stackyard.engine.tools.catalogue import ETCD, KUBE_APISERVER, OPA, SOPS, TALOSCTL, TASK, TOFU, Tool
+from stackyard.engine.tools.catalogue import (
+    ETCD,
+    GITEA,
+    KUBE_APISERVER,
+    OPA,
+    SOPS,
+    TALOSCTL,
+    TASK,
+    TOFU,
+    Tool,
+)
 from stackyard.engine.tools.gobuild import TOFU_PROGRAM, GoModule
 from stackyard.engine.tools.gomod import GoProgram
 from stackyard.engine.tools.release import TOFU_RELEASES, ReleaseArchive, Releases
@@ -16,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ETCD_INSTALL",
+    "GITEA_INSTALL",
     "GROUPS",
     "INSTALLABLE",
     "KUBE_APISERVER_INSTALL",
@@ -186,6 +197,28 @@ ETCD_INSTALL = InstallableTool(
     elsewhere="Put an `etcd` on PATH; `stackyard tools list` shows what is found.",
 )
 
+GITEA_INSTALL = InstallableTool(
+    tool=GITEA,
+    label="Gitea",
+    version=shipped.DEFAULT_GITEA_VERSION,
+    releases=Releases(
+        program="gitea",
+        url="https://github.com/go-gitea/gitea/releases/download",
+        variable="STACKYARD_GITEA_RELEASES_URL",
+        file="gitea-{version}-{system}-{architecture}",
+        sums="{file}.sha256",
+    ),
+    program=GoProgram(
+        module="code.gitea.io/gitea",
+        package="code.gitea.io/gitea",
+        # Without `bindata`: the files of its web pages are made with Node, and are not in the module.
+        tags=("sqlite", "sqlite_unlock_notify"),
+        linker_flags="-s -w -X main.Version={version}",
+        uses_c=True,
+    ),
+    elsewhere="Put a `gitea` on PATH; `stackyard tools list` shows what is found.",
+)
+
 INSTALLABLE: dict[str, InstallableTool] = {
     row.name: row
     for row in (
@@ -196,6 +229,7 @@ INSTALLABLE: dict[str, InstallableTool] = {
         TASK_INSTALL,
         KUBE_APISERVER_INSTALL,
         ETCD_INSTALL,
+        GITEA_INSTALL,
     )
 }
 

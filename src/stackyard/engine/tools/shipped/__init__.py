@@ -9,6 +9,7 @@ import importlib.resources
 
 __all__ = [
     "DEFAULT_ETCD_VERSION",
+    "DEFAULT_GITEA_VERSION",
     "DEFAULT_KUBE_APISERVER_VERSION",
     "DEFAULT_OPA_VERSION",
     "DEFAULT_SOPS_VERSION",
@@ -26,6 +27,7 @@ DEFAULT_SOPS_VERSION = "3.13.3"
 DEFAULT_TASK_VERSION = "3.53.1"
 DEFAULT_KUBE_APISERVER_VERSION = "1.36.3"
 DEFAULT_ETCD_VERSION = "3.6.16"
+DEFAULT_GITEA_VERSION = "1.26.0"
 
 
 def module_files(tool: str = "tofu") -> dict[str, str]:
