@@ -26,8 +26,10 @@
     run-events/<id>/<number>            events of a run
     run-control/<id>                    that a run is to stop
     inner/<state>/<node>/...            the same again, for runs on a node of a manifest
-    gitops/<repository>/queue           what the GitOps server has to do, and which webhooks it received
-    gitops/<repository>/worker          the lease of the machine that does it
+    gitops/<repository>/queue/jobs      what the GitOps server has to do, and which webhooks it received
+    gitops/<repository>/queue/worker    the lease of the machine that does it
+    gitops/<repository>/looks/<n>       what was seen of a pull request when it was looked at last
+    gitops/<repository>/drift/<target>  the issue about drift of a target
     controller/...                      the certificate of the controller; its key and tokens, sealed
     ssh/...                             the key to log in to guests, sealed; the host keys of machines
 
@@ -174,11 +176,6 @@ def cluster_lock(name: str) -> str:
     return f"cluster-locks/{object_part(name)}"
 
 
-def gitops(repository: str, rest: str) -> str:
-    """Return an object of GitOps of a repository on a forge."""
-    return f"gitops/{object_part(repository)}/{rest}"
-
-
 def inventory(name: str) -> str:
     """Return the object of the inventory that was published last."""
     return f"inventory/{object_part(name)}"
@@ -202,6 +199,17 @@ def state_change(name: str, which: str) -> str:
 def kept_state(name: str, which: str) -> str:
     """Return the object with a state of another backend as it was before a change."""
     return f"kept-states/{object_part(name)}/{which}"
+
+
+def gitops(repository: str, what: str, name: str) -> str:
+    """Return an object of the work on pull requests.
+
+    Args:
+        repository: `owner/name`.
+        what: `pulls`, `leases`, `locks`, `queue`, `looks` or `drift`.
+        name: The number of a pull request, a target, or what is in the queue.
+    """
+    return f"gitops/{object_part(repository)}/{what}/{object_part(name)}"
 
 
 def inner(name: str, node: str) -> str:

@@ -66,8 +66,8 @@ class StoredQueue:
         look_every_s: float = _LOOK_EVERY_S,
     ) -> None:
         self._objects = objects
-        self._key = layout.gitops(repository, "queue")
-        self._lease_key = layout.gitops(repository, "worker")
+        self._key = layout.gitops(repository, "queue", "jobs")
+        self._lease_key = layout.gitops(repository, "queue", "worker")
         self._promise_s = promise_s
         self._look_every_s = look_every_s
         self._worker = uuid.uuid4().hex
