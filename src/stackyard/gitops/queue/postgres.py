@@ -138,7 +138,9 @@ class PostgresQueue:
             if found is not None or left_s <= 0:
                 return None if found is None else self._as_ours(found)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._new.wait(), min(left_s, _LOOK_EVERY_S))
+                # Not `wait_for`, which loses a cancellation that comes together with the event.
+                async with asyncio.timeout(min(left_s, _LOOK_EVERY_S)):
+                    await self._new.wait()
 
     async def done(self, job: QueuedJob) -> None:
         """Remove a job that was taken."""

@@ -78,7 +78,8 @@ class StoredQueue:
         self._steps: list[tuple[Step, asyncio.Future[Any]]] = []
         self._writing = asyncio.Lock()
         self._leasing = asyncio.Lock()
-        self._changed = asyncio.Condition()
+        # Set, and replaced, by each change of ours.
+        self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Open the queue."""
@@ -96,29 +97,35 @@ class StoredQueue:
     async def put(self, job: NewJob, *, delivery: str = "") -> Put:
         """Add a job; when this returns it is durable."""
         put: Put = await self._change(lambda backlog: backlog.put(job, delivery))
-        await self._wake()
+        self._wake()
         return put
 
     async def take(self, timeout_s: float) -> QueuedJob | None:
         """Return the next job whose lock is free; None where there is none for that long."""
         until = time.monotonic() + timeout_s
         while True:
+            # Before the look: a change behind it ends the wait.
+            changed = self._changed
             job, due_s = await self._take_now()
             left_s = until - time.monotonic()
             if job is not None or left_s <= 0:
                 return job
-            await self._wait(min(left_s, self._look_every_s, self._look_every_s if due_s is None else due_s))
+            wait_s = min(left_s, self._look_every_s, self._look_every_s if due_s is None else due_s)
+            with contextlib.suppress(TimeoutError):
+                # Not `wait_for`, which loses a cancellation that comes together with the event.
+                async with asyncio.timeout(wait_s):
+                    await changed.wait()
 
     async def done(self, job: QueuedJob) -> None:
         """Remove a job that was taken."""
         await self._change(lambda backlog: backlog.end(job))
-        await self._wake()
+        self._wake()
 
     async def retry(self, job: QueuedJob, *, after_s: float) -> None:
         """Give a job that was taken back, to be tried again after a while."""
         not_before = time.time() + after_s
         await self._change(lambda backlog: backlog.retry(job, not_before))
-        await self._wake()
+        self._wake()
 
     async def pending(self) -> Sequence[QueuedJob]:
         """Return the jobs that wait or run."""
@@ -144,14 +151,25 @@ class StoredQueue:
             if self._heartbeat is not None and self._heartbeat.explain_loss() is None:
                 return True
             await self._leave()
-            lease = await asyncio.to_thread(self._acquire)
-            if lease is None:
+            if not await self._begin():
                 return False
-            self._lease, self._heartbeat = lease, Heartbeat(lease)
             # What a worker before us had is ours to continue; it can change nothing of it any more.
             self._worker = uuid.uuid4().hex
             await self._change(lambda backlog: backlog.recover())
             return True
+
+    async def _begin(self) -> bool:
+        """Take the lease and keep it, also where the caller gives up meanwhile: `_leave` gives it back."""
+        acquiring = asyncio.get_running_loop().create_task(asyncio.to_thread(self._acquire))
+        try:
+            lease = await asyncio.shield(acquiring)
+        except asyncio.CancelledError:
+            if (late := await acquiring) is not None:
+                await asyncio.to_thread(late.release)
+            raise
+        if lease is not None:
+            self._lease, self._heartbeat = lease, Heartbeat(lease)
+        return lease is not None
 
     def _acquire(self) -> Lease | None:
         facts = describe_process()
@@ -175,14 +193,9 @@ class StoredQueue:
             with contextlib.suppress(StoreError, StoreBusyError):
                 await asyncio.to_thread(lease.release)
 
-    async def _wait(self, timeout_s: float) -> None:
-        async with self._changed:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), timeout_s)
-
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     # --- Changing
 
