@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.forge.answers import read_number, read_object, read_text
+from stackyard.clients.forge.failures import ForgeAnswerError
 from stackyard.clients.forge.model import EventKind, WebhookEvent
 
 if TYPE_CHECKING:
@@ -38,10 +39,12 @@ def read_named_event(delivery: str, kind: EventKind, document: Mapping[str, Any]
     elif kind is EventKind.COMMENT:
         number = read_number(document, "issue", "number")
         comment = read_number(document, "comment", "id")
+    repository = read_text(document, "repository", "full_name")
+    _check(kind, repository, number)
     return WebhookEvent(
         delivery=delivery,
         kind=kind,
-        repository=read_text(document, "repository", "full_name"),
+        repository=repository,
         action=read_text(document, "action"),
         number=number,
         branch=branch,
@@ -72,10 +75,12 @@ def read_gitlab_event(delivery: str, event: str, document: Mapping[str, Any]) ->
         number, commit = read_number(about, "iid"), read_text(about, "last_commit", "id")
     elif event in ("Note Hook", "Confidential Note Hook"):
         kind, number, comment = _read_note(document, about)
+    repository = read_text(document, "project", "path_with_namespace")
+    _check(kind, repository, number)
     return WebhookEvent(
         delivery=delivery,
         kind=kind,
-        repository=read_text(document, "project", "path_with_namespace"),
+        repository=repository,
         action=read_text(about, "action"),
         number=number,
         branch=branch,
@@ -83,6 +88,13 @@ def read_gitlab_event(delivery: str, event: str, document: Mapping[str, Any]) ->
         comment=comment,
         author=read_text(document, "user", "username") or read_text(document, "user_username"),
     )
+
+
+def _check(kind: EventKind, repository: str, number: int) -> None:
+    if kind in (EventKind.OTHER, EventKind.PING):
+        return
+    if not repository or (kind is not EventKind.PUSH and number < 1):
+        raise ForgeAnswerError(f"it tells of a {kind.value}, and not which.")
 
 
 def _read_note(document: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[EventKind, int, int]:

@@ -1,0 +1,3 @@
+"""GitLab: its REST API of version 4."""
+
+from __future__ import annotations
