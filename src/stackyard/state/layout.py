@@ -27,6 +27,9 @@
     run-control/<id>                    that a run is to stop
     inner/<state>/<node>/...            the same again, for runs on a node of a manifest
     controller/...                      the certificate of the controller; its key and tokens, sealed
+    gitops/<repository>/pulls/<n>       what is known of a pull request: what was shown, and what became of it
+    gitops/<repository>/leases/<n>      the lease of whoever works on a pull request
+    gitops/<repository>/locks/<target>  which pull request has a target before it is merged, and which wait
     ssh/...                             the key to log in to guests, sealed; the host keys of machines
 
 In `<state>` a `!` represents each slash of the name.
@@ -50,6 +53,7 @@ __all__ = [
     "body",
     "cluster_etcd",
     "cluster_lock",
+    "gitops",
     "guests",
     "head",
     "inner",
@@ -194,6 +198,17 @@ def state_change(name: str, which: str) -> str:
 def kept_state(name: str, which: str) -> str:
     """Return the object with a state of another backend as it was before a change."""
     return f"kept-states/{object_part(name)}/{which}"
+
+
+def gitops(repository: str, what: str, name: str) -> str:
+    """Return an object of the work on pull requests.
+
+    Args:
+        repository: `owner/name`.
+        what: `pulls`, `leases` or `locks`.
+        name: The number of a pull request, or a target.
+    """
+    return f"gitops/{object_part(repository)}/{what}/{object_part(name)}"
 
 
 def inner(name: str, node: str) -> str:
