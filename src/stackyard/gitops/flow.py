@@ -22,6 +22,7 @@ from stackyard.gitops.markdown import code
 from stackyard.gitops.model import Credentials, PullPlan, TargetState
 from stackyard.gitops.plan import PlanOrder, plan_targets
 from stackyard.gitops.record import PullRecord, PullRecords
+from stackyard.gitops.runs import share_store
 from stackyard.gitops.settings import read_settings
 from stackyard.gitops.show import PullWork, save, show
 from stackyard.gitops.statuses import tell_begin
@@ -202,6 +203,9 @@ async def _plan_files(
     if len(fitting) < 1 or known is None or len(fitting) < len(known.plan.targets):
         await tell_begin(context.forge, commits.head, "is being planned")
     async with place as checkout:
+        if not work.pull.is_fork:
+            # Before anything is looked at, so that what is remembered of the files is kept.
+            share_store(context, checkout)
         changes = await find_changed_targets(context.checkouts, checkout, commits.base, context.store)
         order = PlanOrder(
             targets=changes.targets,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stackyard.gitops.context import GitopsContext
     from stackyard.gitops.model import Checkout
 
-__all__ = ["TargetRun", "TargetRunError", "VerbAnswer", "run_verb"]
+__all__ = ["TargetRun", "TargetRunError", "VerbAnswer", "run_verb", "share_store"]
 
 _PROJECT = ".stackyard"
 # What of our own environment every run needs: how the engine and its settings are found.
@@ -137,22 +137,35 @@ def _passed() -> dict[str, str]:
     return {name: os.environ[name] for name in _PASSED if name in os.environ}
 
 
+def share_store(context: GitopsContext, checkout: Checkout) -> None:
+    """Let runs in a checkout use the embedded store, which is in a folder beside the files of a site.
+
+    Raises:
+        TargetRunError: The repository has something in its place.
+    """
+    if context.store.address is not None:
+        return
+    link, base = checkout.folder / _PROJECT, os.path.realpath(context.store.base)
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(base, target_is_directory=True)
+    if not link.is_symlink() or os.readlink(link) != base:
+        raise TargetRunError(
+            f"The repository has a `{_PROJECT}`, where the folder for keys and states has to be.",
+            remedy=f"Remove {_PROJECT} from the repository.",
+        )
+
+
 @contextlib.contextmanager
 def _store_for(
     context: GitopsContext, checkout: Checkout, credentials: Credentials
 ) -> Iterator[tuple[Mapping[str, str], tuple[int, ...]]]:
-    """Let a run use our store; one without credentials gets none, and sees nothing that was applied.
-
-    The embedded store is in a folder beside the files of a site: the checkout gets a link to that folder.
-    """
+    """Let a run use our store; one without credentials gets none, and sees nothing that was applied."""
     store = context.store
     if credentials is Credentials.NONE:
         yield {}, ()
         return
+    share_store(context, checkout)
     if store.address is None:
-        link = checkout.folder / _PROJECT
-        with contextlib.suppress(FileExistsError):
-            link.symlink_to(os.path.realpath(store.base), target_is_directory=True)
         yield {}, ()
         return
     own = {STORE_VARIABLE: store.address}
