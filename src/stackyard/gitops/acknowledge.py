@@ -1,21 +1,15 @@
 """What people allow and approve with comments: read from the forge, and counted for those with the right.
 
-::
-
-    stackyard allow destroy NAME      also: disk-loss, reboot, migrate, network-reload, management-network, …
-    stackyard allow code COMMIT       code of this commit that could do more than plan
-    stackyard apply                   approves the plan that is shown, and asks for it to be applied
-
-A line counts if there is nothing else on it. Only comments count that were not edited since.
+`commands` says what a comment can say. Only comments count that were not edited since.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackyard.clients.forge.model import Permission
+from stackyard.gitops.commands import Command, Verb, read_commands
 from stackyard.gitops.record import Acknowledgement, CommentApproval
 
 if TYPE_CHECKING:
@@ -26,26 +20,9 @@ if TYPE_CHECKING:
     from stackyard.gitops.record import PullRecord
     from stackyard.gitops.settings import GitopsSettings
 
-__all__ = ["CODE", "PERMITS", "find_allowed_commit", "read_comments", "words_for"]
+__all__ = ["CODE", "find_allowed_commit", "read_comments", "words_for"]
 
-# Every option `--allow-…` of plan and apply by its word.
-PERMITS = frozenset(
-    "destroy disk-loss reboot migrate network-reload management-network lockout policy".split()
-)
 CODE = "code"
-_ALLOW = re.compile(r"stackyard allow (?P<what>[a-z-]{1,40}) (?P<names>\S{1,400})")
-_APPLY = re.compile(r"stackyard apply(?: \S{1,400})?")
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
-_MOST_LINES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What one comment says that counts."""
-
-    allowed: tuple[tuple[str, str], ...] = ()
-    is_approval: bool = False
 
 
 def words_for(permit: str) -> str:
@@ -77,14 +54,14 @@ async def read_comments(
     own = await forge.login() if comments else ""
     allowed, approved = list(record.acknowledged), list(record.approved)
     for comment in comments:
-        said = _read(comment.body)
-        if comment.author == own or _was_edited(comment) or not (said.allowed or said.is_approval):
+        said = read_commands(comment.body).commands
+        if comment.author == own or _was_edited(comment) or not said:
             continue
         right = await forge.permission(comment.author)
-        allowed += _count(comment, said, right, settings)
-        if said.is_approval and right >= Permission.WRITE and comment.author != author:
-            shown = tuple(one.fingerprint for one in record.shown.values())
-            approved.append(CommentApproval(login=comment.author, comment=comment.id, fingerprints=shown))
+        allowed += _list_allowed(comment, said, right, settings)
+        approvals = [one for one in said if one.verb is Verb.APPLY]
+        if right >= Permission.WRITE and comment.author != author:
+            approved += (_approve(comment, one, record) for one in approvals)
     return replace(
         record,
         acknowledged=tuple(dict.fromkeys(allowed)),
@@ -93,44 +70,21 @@ async def read_comments(
     )
 
 
-def _count(
-    comment: Comment, said: _Said, right: Permission, settings: GitopsSettings
+def _list_allowed(
+    comment: Comment, said: Sequence[Command], right: Permission, settings: GitopsSettings
 ) -> Iterator[Acknowledgement]:
-    for what, name in said.allowed:
-        needed = settings.allow_code if what == CODE else settings.allow_destroy
-        if right >= needed:
-            yield Acknowledgement(what=what, name=name, login=comment.author, comment=comment.id)
+    for one in said:
+        needed = settings.allow_code if one.what == CODE else settings.allow_destroy
+        if one.verb is Verb.ALLOW and right >= needed:
+            for name in one.names:
+                yield Acknowledgement(what=one.what, name=name, login=comment.author, comment=comment.id)
+
+
+def _approve(comment: Comment, said: Command, record: PullRecord) -> CommentApproval:
+    """Return the approval of the plans that are shown: of all targets, or of the one that is named."""
+    shown = (one.fingerprint for name, one in record.shown.items() if said.target in ("", name))
+    return CommentApproval(login=comment.author, comment=comment.id, fingerprints=tuple(shown))
 
 
 def _was_edited(comment: Comment) -> bool:
     return bool(comment.updated_at) and comment.updated_at != comment.created_at
-
-
-def _read(body: str) -> _Said:
-    """Return what a comment says; what is quoted, or a block of code, says nothing."""
-    allowed: list[tuple[str, str]] = []
-    is_approval = is_code = False
-    for line in _lines(body):
-        if _FENCE.match(line):
-            is_code = not is_code
-            continue
-        text = line.rstrip()
-        if is_code:
-            continue
-        is_approval |= _APPLY.fullmatch(text) is not None
-        found = _ALLOW.fullmatch(text)
-        if found is not None:
-            allowed += _allowed(found["what"], found["names"].split(","))
-    return _Said(tuple(allowed), is_approval)
-
-
-def _allowed(what: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for name in filter(None, names):
-        is_commit = what == CODE and _COMMIT.fullmatch(name)
-        # What begins like an option would be one in a command line.
-        if is_commit or (what in PERMITS and not name.startswith("-") and name.isprintable()):
-            yield what, name
-
-
-def _lines(body: str) -> list[str]:
-    return body.replace("\r\n", "\n").split("\n")[:_MOST_LINES]
