@@ -14,8 +14,9 @@ from stackyard.base.errors import BusyError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
 from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
-from stackyard.gitops.acknowledge import read_comments
+from stackyard.gitops.acknowledge import find_allowed_commit, read_comments
 from stackyard.gitops.apply import apply_targets
+from stackyard.gitops.code_check import check_code
 from stackyard.gitops.fit import keep_fitting
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.markdown import code
@@ -203,15 +204,18 @@ async def _plan_files(
     if len(fitting) < 1 or known is None or len(fitting) < len(known.plan.targets):
         await tell_begin(context.forge, commits.head, "is being planned")
     async with place as checkout:
-        if not work.pull.is_fork:
+        is_allowed = known is not None and find_allowed_commit(known, commits.head)
+        if not work.pull.is_fork or is_allowed:
             # Before anything is looked at, so that what is remembered of the files is kept.
             share_store(context, checkout)
         changes = await find_changed_targets(context.checkouts, checkout, commits.base, context.store)
+        findings = {} if is_allowed else await check_code(context.checkouts, checkout, commits.base, changes)
         order = PlanOrder(
             targets=changes.targets,
             takes_outputs=changes.takes_outputs,
+            findings=findings,
             acknowledged=acknowledged,
-            credentials=Credentials.NONE if work.pull.is_fork else Credentials.PLAN,
+            credentials=Credentials.NONE if work.pull.is_fork and not is_allowed else Credentials.PLAN,
             known=fitting,
         )
         targets = await plan_targets(context, checkout, order)
