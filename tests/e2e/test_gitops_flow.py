@@ -36,3 +36,26 @@ async def test_a_pull_request_shows_its_plan_and_the_merge_applies_exactly_that(
         assert applied.outcome["applied"] == {"add": 2, "change": 0, "remove": 0}
         assert "applied: 2 created" in await yard.our_comment(pull.number)
         assert target_of(await yard.apply(pull.number), "stack:web") == applied
+
+
+async def test_a_removed_stack_is_a_plan_that_destroys_it_once_somebody_says_so(tmp_path: Path) -> None:
+    async with open_gitops(tmp_path, {"stacks/web/main.tf": stack(), "stacks/db/main.tf": stack()}) as yard:
+        first = await yard.apply_new("more", {"stacks/web/main.tf": stack("one", "two")})
+        assert target_of(first, "stack:web").state is TargetState.APPLIED
+        pull = await yard.open_pull("less", {"stacks/web/main.tf": None})
+        refused = target_of(await yard.plan(pull.number), "stack:web")
+        assert (refused.state, refused.is_removed) == (TargetState.REFUSED, True), refused
+        shown = await yard.our_comment(pull.number)
+        assert "stackyard allow destroy stack:web" in shown
+        assert "- destroy terraform_data.one" in shown
+        # Only who may write can say so.
+        await yard.say(pull.number, "stackyard allow destroy stack:web", who=yard.rig.reader)
+        assert target_of(await yard.plan(pull.number), "stack:web").state is TargetState.REFUSED
+        await yard.say(pull.number, "stackyard allow destroy stack:web")
+        allowed = target_of(await yard.plan(pull.number), "stack:web")
+        assert (allowed.state, allowed.allowed) == (TargetState.CHANGES, ("destroy stack:web",))
+        await yard.approve(pull.number)
+        await yard.merge(pull.number)
+        gone = target_of(await yard.apply(pull.number), "stack:web")
+        assert gone.state is TargetState.APPLIED, await yard.our_comment(pull.number)
+        assert gone.outcome["applied"]["remove"] == 2

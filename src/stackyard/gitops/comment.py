@@ -189,7 +189,12 @@ def _refused(plan: PullPlan, view: CommentView) -> Iterator[str]:
 def _refusals(target: TargetPlan) -> list[Mapping[str, Any]]:
     if target.state is not TargetState.REFUSED:
         return []
-    return list(target.document.get("guard", {}).get("refused", ()))
+    refused = list(target.document.get("guard", {}).get("refused", ()))
+    if target.is_removed and refused and all(one.get("permit") for one in refused):
+        # One word for all of it.
+        detail = f"It is removed, and {len(refused)} of what it made would be destroyed."
+        return [{"detail": detail, "permit": f"--allow-destroy {target.target}"}]
+    return refused
 
 
 def _blocked(plan: PullPlan) -> Iterator[str]:
