@@ -6,11 +6,13 @@ saved plan is applied only on the state that it was made for, so that nothing is
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, StackyardError
+from stackyard.clients.forge.model import PullState
 from stackyard.gitops.approval import find_needs, read_facts
 from stackyard.gitops.markdown import code
 from stackyard.gitops.model import ChangedTarget, Credentials, TargetState
@@ -65,7 +67,9 @@ async def apply_targets(
         if target.state is TargetState.WAITING:
             record = await _plan_again(work, checkout, record, target)
             continue
-        if target.state in _TO_APPLY and not await _needs_something(work, record, target):
+        if target.state not in _TO_APPLY or await _needs_something(work, record, target):
+            continue
+        if await _take_lock(work, target):
             record = await _apply_one(_Step(work, checkout, target), record)
     return await show(work, record)
 
@@ -74,6 +78,14 @@ def _is_first(record: PullRecord, target: TargetPlan) -> bool:
     """Return whether everything that comes before a target is applied."""
     before = (record.find_target(name) for name in (*target.after, *target.waits_for))
     return all(one is None or one.state in _DONE for one in before)
+
+
+async def _take_lock(work: PullWork, target: TargetPlan) -> bool:
+    """Return whether a target is this pull request's; before the merge, another one may have it."""
+    if work.pull.state is PullState.MERGED:
+        return True
+    lock = await asyncio.to_thread(work.locks.take, target.target, work.pull.number)
+    return lock.holder == work.pull.number
 
 
 async def _needs_something(work: PullWork, record: PullRecord, target: TargetPlan) -> bool:

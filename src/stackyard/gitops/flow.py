@@ -19,6 +19,7 @@ from stackyard.gitops.apply import apply_targets
 from stackyard.gitops.code_check import check_code
 from stackyard.gitops.fit import keep_fitting
 from stackyard.gitops.lease import hold_pull
+from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
 from stackyard.gitops.model import Credentials, PullPlan, TargetState
 from stackyard.gitops.plan import PlanOrder, plan_targets
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from stackyard.gitops.context import GitopsContext
     from stackyard.gitops.model import Checkout
 
-__all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull"]
+__all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull", "unlock_pull"]
 
 # How often a plan is made again because the pull request changed meanwhile.
 _ATTEMPTS = 3
@@ -116,7 +117,22 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
         work = await _open_work(context, number)
         if work.pull.state is PullState.MERGED:
             return await _apply_merged(work, only)
+        if work.pull.state is PullState.OPEN and work.settings.is_before_merge:
+            record = await _plan_open(work, force=False)
+            if await _is_current(work, record):
+                return await _apply_open(work, await show(work, record), only)
     return await plan_pull(context, number)
+
+
+async def unlock_pull(context: GitopsContext, number: int) -> tuple[str, ...]:
+    """Give back every target that a pull request has before its merge, and return them.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    repository = await context.forge.repository()
+    locks = TargetLocks(context.store, repository.name)
+    return await asyncio.to_thread(locks.release, number)
 
 
 # --- Before the merge
@@ -242,6 +258,25 @@ def _with_plan(known: PullRecord | None, plan: PullPlan) -> PullRecord:
     return PullRecord(plan=plan) if known is None else replace(known, plan=plan)
 
 
+async def _apply_open(work: PullWork, record: PullRecord, only: frozenset[str] | None) -> PullPlan:
+    """Apply before the merge; each target that is applied is this pull request's until its end."""
+    plan, checkouts = record.plan, work.context.checkouts
+    if not plan.targets:
+        return plan
+    for _ in range(len(plan.targets) + 1):
+        before = _list_states(record)
+        place = checkouts.merge_result(plan.base, plan.head, branch=plan.base_branch)
+        async with place as checkout:
+            record = await apply_targets(work, checkout, record, only=only)
+        if before == _list_states(record):
+            break
+    return record.plan
+
+
+def _list_states(record: PullRecord) -> list[tuple[str, TargetState, str]]:
+    return [(one.target, one.state, one.plan) for one in record.plan.targets]
+
+
 # --- After the merge
 
 
@@ -253,6 +288,7 @@ async def _plan_closed(work: PullWork, *, force: bool) -> PullPlan:
         if force:
             record = await _plan_merged(work, record, await _commits_of(work, record), moved=())
         return (await show(work, record)).plan
+    await asyncio.to_thread(work.locks.release, work.pull.number)
     if known is None:
         commits = _Commits(head=work.pull.head, base=work.pull.base, tree="", tip=work.pull.base)
         return _make_plan(work, commits)
@@ -264,12 +300,13 @@ async def _apply_merged(work: PullWork, only: frozenset[str] | None) -> PullPlan
     plan = record.plan
     checkouts = work.context.checkouts
     for _ in range(len(plan.targets) + 1):
-        before = [(one.target, one.state, one.plan) for one in record.plan.targets]
+        before = _list_states(record)
         place = checkouts.at(plan.merged, branch=plan.base_branch, tip=work.pull.base)
         async with place as checkout:
             record = await apply_targets(work, checkout, record, only=only)
-        if before == [(one.target, one.state, one.plan) for one in record.plan.targets]:
+        if before == _list_states(record):
             break
+    await asyncio.to_thread(work.locks.release, work.pull.number)
     return record.plan
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.gitops.acknowledge import CODE, read_comments
 from stackyard.gitops.approval import find_needs, name_approvals, read_facts
 from stackyard.gitops.comment import MARK, CommentView, render_comment
+from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.masking import Mask
 from stackyard.gitops.model import Credentials, TargetState
 from stackyard.gitops.plan import fingerprint_of
@@ -48,6 +49,11 @@ class PullWork:
     settings: GitopsSettings
     records: PullRecords
 
+    @property
+    def locks(self) -> TargetLocks:
+        """Which pull requests have targets before their merge."""
+        return TargetLocks(self.context.store, self.pull.repository)
+
 
 async def save(work: PullWork, record: PullRecord) -> PullRecord:
     """Store a record.
@@ -59,7 +65,7 @@ async def save(work: PullWork, record: PullRecord) -> PullRecord:
     return await asyncio.to_thread(work.records.put, record)
 
 
-async def show(work: PullWork, record: PullRecord, places: Mapping[str, str] | None = None) -> PullRecord:
+async def show(work: PullWork, record: PullRecord) -> PullRecord:
     """Edit the comment, set the statuses, and record what was shown.
 
     What is shown for the first time needs approvals of its own: those that are there by the time that it is
@@ -68,7 +74,6 @@ async def show(work: PullWork, record: PullRecord, places: Mapping[str, str] | N
     Args:
         work: The work.
         record: What is known of the pull request.
-        places: By target why it waits for another pull request, as Markdown.
 
     Raises:
         ForgeError: The forge does not take it.
@@ -81,7 +86,7 @@ async def show(work: PullWork, record: PullRecord, places: Mapping[str, str] | N
     needs = _list_needs(work, record, facts)
     view = CommentView(
         needs=needs,
-        places=places or {},
+        places=await _list_places(work, record),
         link=context.link.format(number=work.pull.number),
         mask=Mask(_list_secrets(work, record)),
         limit=context.forge.limits.comment_chars,
@@ -92,6 +97,21 @@ async def show(work: PullWork, record: PullRecord, places: Mapping[str, str] | N
     merging = {} if record.plan.merged else needs
     await set_statuses(context.forge, record.plan, _without_waiting(record, merging), url=url)
     return await save(work, record)
+
+
+async def _list_places(work: PullWork, record: PullRecord) -> dict[str, str]:
+    """Return by target which other pull request has it, and how many are before this one."""
+    if not work.settings.is_before_merge:
+        return {}
+    number = work.pull.number
+    locks = await asyncio.to_thread(work.locks.read, [one.target for one in record.plan.targets])
+    found = {}
+    for name, lock in locks.items():
+        if lock.holder != number:
+            place = lock.waiting.index(number) + 1 if number in lock.waiting else 0
+            queued = f"; this one is number {place} of those that wait" if place else ""
+            found[name] = f"pull request {lock.holder} has it until it is merged or closed{queued}"
+    return found
 
 
 async def _note_what_came(work: PullWork, before: PullRecord, record: PullRecord) -> PullRecord:
