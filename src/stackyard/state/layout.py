@@ -26,6 +26,9 @@
     run-events/<id>/<number>            events of a run
     run-control/<id>                    that a run is to stop
     inner/<state>/<node>/...            the same again, for runs on a node of a manifest
+    gitops/<repository>/pulls/<n>       what is known of a pull request: what was shown, what became of it
+    gitops/<repository>/leases/<n>      the lease of whoever works on a pull request
+    gitops/<repository>/locks/<target>  which pull request has a target before it is merged, and which wait
     gitops/<repository>/queue/jobs      what the GitOps server has to do, and which webhooks it received
     gitops/<repository>/queue/worker    the lease of the machine that does it
     gitops/<repository>/looks/<n>       what was seen of a pull request when it was looked at last

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from stackyard.path.run import Run
     from stackyard.path.stacks.plan import StackPlan
 
+# What a plan is made for, as far as a reader can compare it.
+_BOUND_TO = ("input", "state", "code", "engine", "provider", "mode", "inputs")
+
 __all__ = ["make_plan_request", "plan_document", "plan_result", "run_plan"]
 
 
@@ -84,8 +87,23 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
         ],
         # Only own code has outputs that count as changes.
         **({"outputs": list(made.changes.outputs)} if made.changes.outputs else {}),
+        # What is no longer as it was applied, and will be as the input says.
+        **({"overwrites": overwritten} if (overwritten := _list_overwritten(made)) else {}),
+        "bound_to": {
+            name: value for name in _BOUND_TO if (value := getattr(made.binding, name)) or name == "state"
+        },
         "guard": verdict_document(made.verdict),
     }
+
+
+def _list_overwritten(made: Plan | StackPlan) -> list[dict[str, Any]]:
+    """Return what somebody changed since the last apply, and the plan changes too."""
+    planned = {one.address for one in made.changes.planned if not one.is_nothing}
+    return [
+        change_document(one)
+        for one in made.changes.drifted
+        if one.address in planned and (one.differences or one.after is None)
+    ]
 
 
 def _show(writer: TextWriter, made: Plan, out: str | None, redact: Callable[[str], str]) -> None:

@@ -1,0 +1,39 @@
+"""`stackyard gitops`: a pull request shows the plan, and a merge applies exactly that plan."""
+
+from __future__ import annotations
+
+from stackyard.cli.command import LazyCommand, group
+
+__all__ = ["gitops"]
+
+_LATER = {
+    "apply": LazyCommand(
+        module="stackyard.cli.commands.gitops.apply",
+        name="apply_pull",
+        help="Apply what was reviewed in pull request NUMBER, and nothing else.",
+    ),
+    "plan": LazyCommand(
+        module="stackyard.cli.commands.gitops.plan",
+        name="plan_pull",
+        help="Plan the targets that pull request NUMBER changes, and show the plan in one comment.",
+    ),
+    "status": LazyCommand(
+        module="stackyard.cli.commands.gitops.status",
+        name="status",
+        help="Show what is known of pull request NUMBER: each target with its plan, and what became of it.",
+    ),
+}
+
+
+@group("gitops", later=_LATER)
+def gitops() -> None:
+    """Plan pull requests, and apply what was reviewed.
+
+    The token of the forge is read from STACKYARD_FORGE_TOKEN. The address, the repository and the kind of the
+    forge are taken from the CI that the command runs in, or from options.
+
+    \b
+    stackyard gitops plan 12       plan pull request 12, and show the plan there
+    stackyard gitops apply 12      once it is merged: apply the plan that was approved
+    stackyard gitops status 12     what is known of it
+    """  # noqa: D301 - click reads the control character
