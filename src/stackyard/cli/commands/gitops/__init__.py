@@ -17,6 +17,11 @@ _LATER = {
         name="plan_pull",
         help="Plan the targets that pull request NUMBER changes, and show the plan in one comment.",
     ),
+    "serve": LazyCommand(
+        module="stackyard.cli.commands.gitops.serve",
+        name="serve",
+        help="Plan pull requests when they change, and apply them when they are merged: a server.",
+    ),
     "status": LazyCommand(
         module="stackyard.cli.commands.gitops.status",
         name="status",
@@ -36,4 +41,5 @@ def gitops() -> None:
     stackyard gitops plan 12       plan pull request 12, and show the plan there
     stackyard gitops apply 12      once it is merged: apply the plan that was approved
     stackyard gitops status 12     what is known of it
+    stackyard gitops serve         do all of it when a webhook of the forge tells
     """  # noqa: D301 - click reads the control character

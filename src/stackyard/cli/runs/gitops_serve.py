@@ -1,0 +1,128 @@
+"""The run of `stackyard gitops serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base import events, serving
+from stackyard.base.addresses import is_loopback
+from stackyard.base.errors import UsageError
+from stackyard.cli.runs.gitops import open_context
+from stackyard.clients.forge.failures import ForgeUnreachableError
+from stackyard.controller.unit import notify_ready
+from stackyard.gitops.actions import FlowActions
+from stackyard.gitops.forge_place import find_place
+from stackyard.gitops.receiver import LARGEST_BYTES, WEBHOOK
+from stackyard.gitops.serve import ServicePlan, gitops_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackyard.cli.session import Session
+    from stackyard.gitops.context import GitopsContext
+
+__all__ = ["SECRET_VARIABLE", "make_service_plan", "read_secrets", "run_gitops_serve"]
+
+SECRET_VARIABLE = "STACKYARD_GITOPS_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+_SHORTEST_SECRET = 16
+# Few forges send more than some webhooks at once.
+_MOST_CONNECTIONS = 128
+
+
+async def run_gitops_serve(
+    session: Session, values: dict[str, Any], on_ready: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Serve until this is cancelled.
+
+    Raises:
+        UsageError: The options do not fit each other, or there is no secret.
+        ForgeError: The forge refuses the webhook.
+        StoreError: The store cannot be used.
+        ListenError: The address cannot be listened on.
+    """
+    secrets, tls = read_secrets(), _read_tls(values)
+    limits = serving.ServerLimits(max_connections=_MOST_CONNECTIONS, max_body_bytes=LARGEST_BYTES)
+    async with open_context(session, values) as context:
+        plan = make_service_plan(context, values, secrets)
+        async with (
+            gitops_service(plan) as service,
+            serving.serve(
+                service.handle, bind=values["bind"], port=values["port"], tls=tls, limits=limits
+            ) as server,
+        ):
+            if values["webhook_url"] is not None:
+                await _ensure_webhook(context, values["webhook_url"], secrets[0])
+            on_ready(
+                {
+                    "url": server.url,
+                    "port": server.port,
+                    "webhook": values["webhook_url"] or f"{server.url}{WEBHOOK}",
+                    "repository": plan.repository,
+                }
+            )
+            notify_ready()
+            await asyncio.Event().wait()
+
+
+def make_service_plan(
+    context: GitopsContext, values: Mapping[str, Any], secrets: tuple[str, ...]
+) -> ServicePlan:
+    """Return what a server looks after; the forge need not answer yet."""
+    return ServicePlan(
+        repository=find_place(values["forge"], values["url"], values["repository"]).repository,
+        forge=context.forge,
+        store=context.store,
+        actions=FlowActions(context),
+        secrets=secrets,
+        emit=context.emit,
+        at_once=values["workers"],
+        reconcile_every_s=float(values["reconcile"]),
+    )
+
+
+async def _ensure_webhook(context: GitopsContext, url: str, secret: str) -> None:
+    """Set the webhook up; a forge that is away has it from an earlier start, or is asked at the next one."""
+    try:
+        await context.forge.ensure_webhook(url, secret)
+    except ForgeUnreachableError as err:
+        text = f"The webhook was not set up: {err.detail} Until the next start, changes are found by asking."
+        context.emit(events.LogLine(level=events.LogLevel.WARNING, source="gitops", text=text))
+
+
+def read_secrets() -> tuple[str, ...]:
+    """Return the secrets of the webhook, which are only ever in the environment.
+
+    Raises:
+        UsageError: There is none, or one that is soon guessed.
+    """
+    secrets = tuple(os.environ.get(SECRET_VARIABLE, "").split())
+    if not secrets or min(map(len, secrets)) < _SHORTEST_SECRET:
+        raise UsageError(
+            f"{SECRET_VARIABLE} is not set, or shorter than {_SHORTEST_SECRET} characters.",
+            remedy=f"Set it to a random text that the webhook of the forge has too: "
+            f"export {SECRET_VARIABLE}=$(openssl rand -hex 32)",
+        )
+    return secrets
+
+
+def _read_tls(values: Mapping[str, Any]) -> serving.Tls | None:
+    """Return what to serve TLS with; None for plain HTTP, which only this machine may see.
+
+    Raises:
+        UsageError: Webhooks would cross a network in the clear, or one of the two files is missing.
+        CertificateError: The certificate cannot be used.
+    """
+    cert, key = values["cert"], values["key"]
+    if (cert is None) is not (key is None):
+        raise UsageError("--cert and --key belong together.")
+    if cert is not None:
+        return serving.Tls(serving.read_certificate(Path(cert), Path(key)))
+    if not is_loopback(values["bind"]):
+        raise UsageError(
+            f"Without a certificate, only this machine is served, and not {values['bind']}.",
+            remedy="Give --cert and --key, or leave --bind out and let a reverse proxy serve TLS.",
+        )
+    return None

@@ -1,0 +1,36 @@
+"""What the server does with pull requests: the same work as the verbs of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.gitops.flow import apply_pull, plan_pull, unlock_pull
+
+if TYPE_CHECKING:
+    from stackyard.gitops.context import GitopsContext
+
+__all__ = ["FlowActions"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowActions:
+    """Plans and applies pull requests; each call finds out what is already done.
+
+    Args:
+        context: What the work needs.
+    """
+
+    context: GitopsContext
+
+    async def plan(self, number: int, *, force: bool) -> None:
+        """Plan what has no plan that fits, and show it; end the work on one that was closed."""
+        await plan_pull(self.context, number, force=force)
+
+    async def apply(self, number: int, targets: frozenset[str] | None) -> None:
+        """Apply what was reviewed of some targets, or of all."""
+        await apply_pull(self.context, number, only=targets)
+
+    async def unlock(self, number: int) -> None:
+        """Give back the targets that a pull request holds."""
+        await unlock_pull(self.context, number)
