@@ -21,10 +21,19 @@ from stackyard.gitops.model import PullPlan, TargetState
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from stackyard.base import events
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.sources.store import ChosenStore
 
-__all__ = ["open_context", "pull_document", "run_gitops_apply", "run_gitops_plan", "run_gitops_status"]
+__all__ = [
+    "open_context",
+    "open_context_of",
+    "pull_document",
+    "run_gitops_apply",
+    "run_gitops_plan",
+    "run_gitops_status",
+]
 
 _COLOURS = {
     TargetState.APPLIED: "green",
@@ -42,6 +51,15 @@ async def open_context(session: Session, values: Mapping[str, Any]) -> AsyncIter
         UsageError: It is not clear which repository, or there is no token.
         ForgeError: The forge cannot be used.
     """
+    async with open_context_of(store_here(None), values, session.emit) as context:
+        yield context
+
+
+@contextlib.asynccontextmanager
+async def open_context_of(
+    store: ChosenStore, values: Mapping[str, Any], emit: events.Emit
+) -> AsyncIterator[GitopsContext]:
+    """Give the same with a store that was found before."""
     place = find_place(values["forge"], values["url"], values["repository"])
     ca = None if values["ca"] is None else Path(values["ca"])
     folder = values["credentials"]
@@ -49,9 +67,9 @@ async def open_context(session: Session, values: Mapping[str, Any]) -> AsyncIter
         yield GitopsContext(
             forge=forge,
             checkouts=open_checkouts(forge.clone_access.url, authority=ca),
-            store=store_here(None),
+            store=store,
             credentials=OwnEnvironment() if folder is None else CredentialFiles(Path(folder)),
-            emit=session.emit,
+            emit=emit,
             at_once=values["jobs"],
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,24 +11,33 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events, serving
 from stackyard.base.addresses import is_loopback
 from stackyard.base.errors import UsageError
-from stackyard.cli.runs.gitops import open_context
+from stackyard.cli.runs.gitops import open_context, open_context_of
 from stackyard.clients.forge.failures import ForgeUnreachableError
 from stackyard.controller.unit import notify_ready
 from stackyard.gitops.actions import FlowActions
 from stackyard.gitops.forge_place import find_place
 from stackyard.gitops.receiver import LARGEST_BYTES, WEBHOOK
 from stackyard.gitops.serve import ServicePlan, gitops_service
+from stackyard.sources.site.store_choice import find_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from stackyard.cli.session import Session
     from stackyard.gitops.context import GitopsContext
 
-__all__ = ["SECRET_VARIABLE", "make_service_plan", "read_secrets", "run_gitops_serve"]
+__all__ = ["SECRET_VARIABLE", "gitops_of_site", "make_service_plan", "read_secrets", "run_gitops_serve"]
 
 SECRET_VARIABLE = "STACKYARD_GITOPS_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 _SHORTEST_SECRET = 16
+# The same as those of the options of `stackyard gitops`.
+_VARIABLES = {
+    "forge": "STACKYARD_FORGE",
+    "url": "STACKYARD_FORGE_URL",
+    "repository": "STACKYARD_FORGE_REPOSITORY",
+    "ca": "STACKYARD_FORGE_CA",
+    "credentials": "STACKYARD_GITOPS_CREDENTIALS",
+}
 # Few forges send more than some webhooks at once.
 _MOST_CONNECTIONS = 128
 
@@ -65,6 +75,25 @@ async def run_gitops_serve(
             )
             notify_ready()
             await asyncio.Event().wait()
+
+
+@contextlib.asynccontextmanager
+async def gitops_of_site(site: Path, emit: events.Emit) -> AsyncIterator[serving.Handler]:
+    """Give what answers webhooks for the repository that variables of the environment name.
+
+    Raises:
+        UsageError: It is not clear which repository, or there is no token or no secret.
+        StoreError: The store cannot be used.
+    """
+    values = {name: os.environ.get(variable) for name, variable in _VARIABLES.items()}
+    numbers = {"jobs": 4, "workers": 2, "reconcile": 300}
+    secrets = read_secrets()
+    given = {**values, **numbers}
+    async with (
+        open_context_of(find_store(site), given, emit) as context,
+        gitops_service(make_service_plan(context, given, secrets)) as service,
+    ):
+        yield service.handle
 
 
 def make_service_plan(
