@@ -12,6 +12,11 @@ _LATER = {
         name="apply_pull",
         help="Apply what was reviewed in pull request NUMBER, and nothing else.",
     ),
+    "check": LazyCommand(
+        module="stackyard.cli.commands.gitops.check",
+        name="check",
+        help="Check that nothing reaches the base branch but what was planned and reviewed.",
+    ),
     "plan": LazyCommand(
         module="stackyard.cli.commands.gitops.plan",
         name="plan_pull",
@@ -41,5 +46,6 @@ def gitops() -> None:
     stackyard gitops plan 12       plan pull request 12, and show the plan there
     stackyard gitops apply 12      once it is merged: apply the plan that was approved
     stackyard gitops status 12     what is known of it
+    stackyard gitops check --fix   have the forge require a plan and its approval
     stackyard gitops serve         do all of it when a webhook of the forge tells
     """  # noqa: D301 - click reads the control character
