@@ -38,7 +38,9 @@ async def test_a_pull_request_shows_its_plan_and_the_merge_applies_exactly_that(
         assert target_of(await yard.apply(pull.number), "stack:web") == applied
 
 
-async def test_a_removed_stack_is_a_plan_that_destroys_it_once_somebody_says_so(tmp_path: Path) -> None:
+async def test_pain_04_a_removed_stack_is_a_plan_that_destroys_it_once_somebody_says_so(
+    tmp_path: Path,
+) -> None:
     async with open_gitops(tmp_path, {"stacks/web/main.tf": stack(), "stacks/db/main.tf": stack()}) as yard:
         first = await yard.apply_new("more", {"stacks/web/main.tf": stack("one", "two")})
         assert target_of(first, "stack:web").state is TargetState.APPLIED

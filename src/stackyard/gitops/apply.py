@@ -7,6 +7,7 @@ saved plan is applied only on the state that it was made for, so that nothing is
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from stackyard.gitops.runs import TargetRun, run_verb
 from stackyard.gitops.show import save, show
 
 if TYPE_CHECKING:
+    from stackyard.gitops.approval import PullFacts
     from stackyard.gitops.model import Checkout, TargetPlan
     from stackyard.gitops.record import PullRecord
     from stackyard.gitops.runs import VerbAnswer
@@ -30,8 +32,26 @@ __all__ = ["apply_targets"]
 
 _DONE = (TargetState.APPLIED, TargetState.UNCHANGED)
 _TO_APPLY = (TargetState.CHANGES, TargetState.APPLYING)
+_FRESH_S = 5.0
 # The saved plan no longer fits, or is no longer there.
 _MOVED = frozenset(("E-PLAN-MOVED", "E-PLAN-UNKNOWN", "E-PLAN-FILE"))
+
+
+@dataclass(slots=True)
+class _FreshFacts:
+    """What the forge says, asked again where it was a while ago: an approval may have been taken back."""
+
+    work: PullWork
+    known: PullFacts | None = None
+    read_at: float = 0.0
+
+    async def get(self, record: PullRecord) -> PullFacts:
+        if self.known is None or time.monotonic() - self.read_at > _FRESH_S:
+            work = self.work
+            context = work.context
+            self.known = await read_facts(context.forge, context.checkouts, work.pull, work.settings, record)
+            self.read_at = time.monotonic()
+        return self.known
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,7 @@ async def apply_targets(
         ForgeError: The forge cannot say whether it may be applied.
         StoreError: It cannot be recorded how far it is.
     """
+    facts = _FreshFacts(work)
     for name in [one.target for one in record.plan.targets]:
         target = record.find_target(name)
         if target is None or target.state in _DONE or (only is not None and name not in only):
@@ -67,7 +88,9 @@ async def apply_targets(
         if target.state is TargetState.WAITING:
             record = await _plan_again(work, checkout, record, target)
             continue
-        if target.state not in _TO_APPLY or await _needs_something(work, record, target):
+        if target.state not in _TO_APPLY:
+            continue
+        if find_needs(work.settings, record, await facts.get(record), target):
             continue
         if await _take_lock(work, target):
             record = await _apply_one(_Step(work, checkout, target), record)
@@ -86,13 +109,6 @@ async def _take_lock(work: PullWork, target: TargetPlan) -> bool:
         return True
     lock = await asyncio.to_thread(work.locks.take, target.target, work.pull.number)
     return lock.holder == work.pull.number
-
-
-async def _needs_something(work: PullWork, record: PullRecord, target: TargetPlan) -> bool:
-    """Ask the forge again: an approval may have been taken back since it was shown."""
-    context = work.context
-    facts = await read_facts(context.forge, context.checkouts, work.pull, work.settings, record)
-    return bool(find_needs(work.settings, record, facts, target))
 
 
 async def _apply_one(step: _Step, record: PullRecord) -> PullRecord:

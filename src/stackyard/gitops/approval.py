@@ -154,7 +154,7 @@ def _needs_of_state(target: TargetPlan) -> list[str]:
         case TargetState.REFUSED:
             return ["what the guard refuses to be permitted, or corrected"]
         case TargetState.FAILED:
-            return ["a plan that works"]
+            return ["it to be mended, and then `stackyard plan` as a comment"]
         case TargetState.WAITING:
             return [f"{', '.join(map(code, target.waits_for)) or 'others'} to be applied first"]
         case _:

@@ -38,6 +38,8 @@ _OF_ENGINE = frozenset(
 )
 # What is another word for each stack in the block of its backend.
 _OWN = frozenset(("key", "path", "prefix", "workspace_key_prefix", "schema_name", "name"))
+# States in our own store, which no code can turn elsewhere.
+_OUR_STORE = ("backend http", "")
 _SPACE = re.compile(r"\s+")
 # A function by its full name, which is the same as the short one.
 _FULL_NAME = re.compile(rb"\bcore::\w+")
@@ -121,9 +123,9 @@ def _of_hcl(data: bytes) -> Iterator[CodeItem]:
         risk = _risk_of(kind, labels)
         if kind == "terraform":
             for name, names, block in inner:
-                if name in _OF_ENGINE:
-                    title = " ".join((name, *names[:1]))
-                    yield _describe(CodeRisk.ENGINE, line_of(block), title, _text(block, is_backend=True))
+                title, text = " ".join((name, *names[:1])), _text(block, is_backend=True)
+                if name in _OF_ENGINE and (title, text) != _OUR_STORE:
+                    yield _describe(CodeRisk.ENGINE, line_of(block), title, text)
             continue
         if risk is not None:
             yield _describe(risk, line_of(node), _title(kind, labels), _text(node))

@@ -43,6 +43,9 @@ async def keep_fitting(context: GitopsContext, record: PullRecord) -> dict[str, 
     planned = [one for one in record.plan.targets if one.state in _PLANNED]
     states = await asyncio.to_thread(_read_versions, context.store, planned)
     for one in planned:
+        if not one.plan:
+            # Of a fork: made without the state, to be read only.
+            continue
         is_allowed_the_same = one.allowed == allowed or one.state is not TargetState.REFUSED
         if is_allowed_the_same and states.get(one.target) in (None, _version_of(one)):
             found[one.target] = one

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull", "unlock_pull"]
 
+# Another pull request changed the same target, and was merged later.
+_OUTDATED = "E-STACK-OUTDATED"
 # How often a plan is made again because the pull request changed meanwhile.
 _ATTEMPTS = 3
 
@@ -58,8 +60,6 @@ class _Commits:
     head: str
     base: str
     tree: str
-    # The last commit of the base branch.
-    tip: str
     merged: str = ""
 
 
@@ -172,7 +172,7 @@ async def _is_current(work: PullWork, record: PullRecord) -> bool:
 async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
     pull, checkouts = work.pull, work.context.checkouts
     known = await _read_record(work)
-    commits = _Commits(head=pull.head, base=pull.base, tree="", tip=pull.base)
+    commits = _Commits(head=pull.head, base=pull.base, tree="")
     refused = _why_not(work)
     if refused:
         return _with_plan(known, _make_plan(work, commits, notes=(refused,)))
@@ -286,11 +286,11 @@ async def _plan_closed(work: PullWork, *, force: bool) -> PullPlan:
     if work.pull.state is PullState.MERGED:
         record = await _begin_merged(work, known)
         if force:
-            record = await _plan_merged(work, record, await _commits_of(work, record), moved=())
+            record = await _plan_merged(work, record, moved=())
         return (await show(work, record)).plan
     await asyncio.to_thread(work.locks.release, work.pull.number)
     if known is None:
-        commits = _Commits(head=work.pull.head, base=work.pull.base, tree="", tip=work.pull.base)
+        commits = _Commits(head=work.pull.head, base=work.pull.base, tree="")
         return _make_plan(work, commits)
     return known.plan
 
@@ -306,6 +306,9 @@ async def _apply_merged(work: PullWork, only: frozenset[str] | None) -> PullPlan
             record = await apply_targets(work, checkout, record, only=only)
         if before == _list_states(record):
             break
+    if any(one.error.get("code") == _OUTDATED for one in record.plan.targets):
+        moved = f"{code(work.pull.base_branch)} has newer files of what was to be applied"
+        record = await _plan_merged(work, record, moved=(moved,))
     await asyncio.to_thread(work.locks.release, work.pull.number)
     return record.plan
 
@@ -313,40 +316,30 @@ async def _apply_merged(work: PullWork, only: frozenset[str] | None) -> PullPlan
 async def _begin_merged(work: PullWork, known: PullRecord | None) -> PullRecord:
     """Return the record of a pull request that was merged; its plan is kept if it is of the merged files."""
     pull = work.pull
-    if known is not None and known.plan.merged == pull.merge_commit:
+    if known is not None and known.plan.merged:
         return known
-    commits = await _commits_of(work, known)
+    if not pull.merge_commit:
+        raise StackyardError(f"The forge does not say which commit pull request {pull.number} became.")
     if known is None:
-        return await _plan_merged(work, None, commits, moved=())
-    moved = _list_moved(known.plan, commits)
+        return await _plan_merged(work, None, moved=())
+    moved = _list_moved(known.plan, pull.head, await work.context.checkouts.find_tree(pull.merge_commit))
     if moved:
-        return await _plan_merged(work, known, commits, moved=moved)
+        return await _plan_merged(work, known, moved=moved)
     plan = replace(known.plan, merged=pull.merge_commit, moved=())
     return await save(work, replace(known, plan=plan))
 
 
-def _list_moved(plan: PullPlan, commits: _Commits) -> tuple[str, ...]:
+def _list_moved(plan: PullPlan, head: str, tree: str) -> tuple[str, ...]:
     """Return what is no longer as in the plan that was shown; the files of the merge decide."""
     found = []
-    if plan.head != commits.head:
-        found.append(f"the branch was at {code(plan.head[:12])} and was merged at {code(commits.head[:12])}")
-    if plan.tree != commits.tree:
+    if plan.head != head:
+        found.append(f"the branch was at {code(plan.head[:12])} and was merged at {code(head[:12])}")
+    if plan.tree != tree:
         found.append(
-            f"the merged files are {code(commits.tree[:12])}, and those of the plan are "
+            f"the merged files are {code(tree[:12])}, and those of the plan are "
             f"{code(plan.tree[:12] or 'none')}: the base branch moved since {code(plan.base[:12])}"
         )
     return tuple(found)
-
-
-async def _commits_of(work: PullWork, known: PullRecord | None) -> _Commits:
-    """Return what a merged pull request became."""
-    pull, checkouts = work.pull, work.context.checkouts
-    merged = pull.merge_commit
-    if not merged:
-        raise StackyardError(f"The forge does not say which commit pull request {pull.number} became.")
-    base = known.plan.base if known is not None else await _find_fork_point(work)
-    tree = await checkouts.find_tree(merged)
-    return _Commits(head=pull.head, base=base, tree=tree, tip=pull.base, merged=merged)
 
 
 async def _find_fork_point(work: PullWork) -> str:
@@ -356,17 +349,23 @@ async def _find_fork_point(work: PullWork) -> str:
     return await checkouts.find_merge_base(before or pull.merge_commit, pull.head) or pull.merge_commit
 
 
-async def _plan_merged(
-    work: PullWork, known: PullRecord | None, commits: _Commits, *, moved: tuple[str, ...]
-) -> PullRecord:
-    """Plan what is merged, because nothing of it was shown before; that plan needs approvals of its own."""
-    place = work.context.checkouts.at(commits.merged, branch=work.pull.base_branch, tip=commits.tip)
+async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple[str, ...]) -> PullRecord:
+    """Plan the base branch as it is now, because nothing of it was shown; it needs approvals of its own.
+
+    What later pull requests mended is not broken again; what is applied stays so.
+    """
+    pull, checkouts = work.pull, work.context.checkouts
+    base = known.plan.base if known is not None else await _find_fork_point(work)
+    tree = await checkouts.find_tree(pull.base)
+    commits = _Commits(head=pull.head, base=base, tree=tree, merged=pull.base)
+    place = checkouts.at(pull.base, branch=pull.base_branch)
     record = await _plan_files(work, known, commits, place, force=True)
-    done = (
-        {}
-        if known is None
-        else {one.target: one for one in known.plan.targets if one.state is TargetState.APPLIED}
+    before = () if known is None else known.plan.targets
+    done = {one.target: one for one in before if one.state is TargetState.APPLIED}
+    # Of all that came to the branch since, only what this pull request is about.
+    mine = {one.target for one in before}
+    targets = tuple(
+        done.get(one.target, one) for one in record.plan.targets if not mine or one.target in mine
     )
-    targets = tuple(done.get(one.target, one) for one in record.plan.targets)
     record = replace(record, plan=replace(record.plan, targets=targets, moved=moved))
     return await show(work, record)

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base import process
+from stackyard.base import directories, process
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import ExitStatus, StackyardError
@@ -145,7 +145,8 @@ def share_store(context: GitopsContext, checkout: Checkout) -> None:
     """
     if context.store.address is not None:
         return
-    link, base = checkout.folder / _PROJECT, os.path.realpath(context.store.base)
+    base = os.path.realpath(directories.ensure_private(context.store.base))
+    link = checkout.folder / _PROJECT
     with contextlib.suppress(FileExistsError):
         link.symlink_to(base, target_is_directory=True)
     if not link.is_symlink() or os.readlink(link) != base:

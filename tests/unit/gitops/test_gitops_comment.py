@@ -148,7 +148,7 @@ def test_a_block_of_code_is_longer_than_any_of_its_ticks() -> None:
     assert _without_code(fence(["```", "````` x", "y"])) == ""
 
 
-def test_a_long_plan_is_cut_in_the_middle_within_what_the_forge_takes() -> None:
+def test_pain_11_a_long_plan_is_cut_in_the_middle_within_what_the_forge_takes() -> None:
     many = [
         change("update", f"vm{number}", differences=[difference("x", "a" * 70, "b")])
         for number in range(4000)
@@ -213,7 +213,7 @@ def test_known_values_and_what_looks_random_are_masked() -> None:
     assert not looks_secret("a" * 40)
 
 
-def test_status_names_are_stable_short_and_never_the_same_for_two_targets() -> None:
+def test_pain_15_status_names_are_stable_short_and_never_the_same_for_two_targets() -> None:
     names = ["stack:" + "x" * 300 + str(number) for number in range(3)]
     said = plan(*(target(name, change("create", "a")) for name in names))
     found = list(list_statuses(said, {names[0]: ("approval",)}, LIMITS))
