@@ -13,11 +13,12 @@ import aiohttp
 from tests.support.memory_forge import MemoryForge, sign
 
 from stackyard.base import events, serving
+from stackyard.base.calendar_events import parse_calendar_event
 from stackyard.gitops.receiver import WEBHOOK
 from stackyard.gitops.serve import GitopsService, ServicePlan, gitops_service
 from stackyard.sources.store import ChosenStore
 
-__all__ = ["Actions", "Rig", "run_service", "until"]
+__all__ = ["Actions", "Drift", "Rig", "run_service", "until"]
 
 SECRET = "webhook secret"
 PATIENCE_S = 20.0
@@ -58,6 +59,20 @@ class Actions:
         if self.fail:
             raise self.fail.pop(0)
         self.done.append((what, number))
+
+
+@dataclass
+class Drift:
+    """Writes down which targets were looked at for drift."""
+
+    found: tuple[str, ...]
+    checked: list[str] = field(default_factory=list)
+
+    async def targets(self) -> tuple[str, ...]:
+        return self.found
+
+    async def check(self, target: str) -> None:
+        self.checked.append(target)
 
 
 @dataclass
@@ -104,6 +119,7 @@ async def run_service(
     reconcile_every_s: float = 3600.0,
     secrets: tuple[str, ...] = (SECRET,),
     address: str | None = None,
+    drift: Drift | None = None,
 ) -> AsyncIterator[Rig]:
     """Run a server for the length of a block."""
     told: list[str] = []
@@ -121,6 +137,8 @@ async def run_service(
         emit=emit,
         reconcile_every_s=reconcile_every_s,
         first_pause_s=0.05,
+        drift=drift,
+        drift_at=None if drift is None else parse_calendar_event("*:*:*"),
     )
     async with (
         gitops_service(plan) as service,

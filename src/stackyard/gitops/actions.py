@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.gitops.drift import find_drift, list_drift_targets, open_base
 from stackyard.gitops.flow import apply_pull, plan_pull, unlock_pull
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stackyard.gitops.context import GitopsContext
 
-__all__ = ["FlowActions"]
+__all__ = ["BaseDrift", "FlowActions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +37,23 @@ class FlowActions:
     async def unlock(self, number: int) -> None:
         """Give back the targets that a pull request holds."""
         await unlock_pull(self.context, number)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseDrift:
+    """Compares targets with the base branch, and keeps an issue for each that differs.
+
+    Args:
+        context: What the work needs.
+    """
+
+    context: GitopsContext
+
+    async def targets(self) -> Sequence[str]:
+        """Return the targets that were applied."""
+        return await list_drift_targets(self.context)
+
+    async def check(self, target: str) -> None:
+        """Look at a target, and keep its issue."""
+        async with open_base(self.context) as checkout:
+            await find_drift(self.context, checkout, target)

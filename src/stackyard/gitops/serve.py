@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stackyard.base import events
 from stackyard.base.errors import StackyardError
-from stackyard.gitops.jobs import JobKind, reconcile_job
+from stackyard.gitops.jobs import JobKind, drift_job, reconcile_job
 from stackyard.gitops.looks import Look, Looks
 from stackyard.gitops.queue.open_queue import open_queue
 from stackyard.gitops.receiver import WebhookReceiver
@@ -26,15 +26,29 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from stackyard.base.calendar_events import CalendarEvent
     from stackyard.clients.forge.protocol import Forge
     from stackyard.clients.objects import Objects
     from stackyard.gitops.looks import PullActions
-    from stackyard.gitops.queue.protocol import JobQueue, QueuedJob
+    from stackyard.gitops.queue.protocol import JobQueue, NewJob, QueuedJob
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["GitopsService", "ServicePlan", "gitops_service"]
+__all__ = ["DriftActions", "GitopsService", "ServicePlan", "gitops_service"]
 
 _RECONCILE_EVERY_S = 300.0
+_LONGEST_SLEEP_S = 600.0
+
+
+class DriftActions(Protocol):
+    """What is done about drift."""
+
+    async def targets(self) -> Sequence[str]:
+        """Return the targets that are looked at."""
+        ...
+
+    async def check(self, target: str) -> None:
+        """Look at a target, and keep its issue."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +64,8 @@ class ServicePlan:
         emit: Told of what happens.
         at_once: How many jobs are done at the same time.
         reconcile_every_s: How often the forge is asked for what webhooks did not tell.
+        drift: Looks for drift; None where that is done elsewhere.
+        drift_at: When all targets are looked at for drift.
         first_pause_s: After how long what failed is tried again for the first time.
     """
 
@@ -61,6 +77,8 @@ class ServicePlan:
     emit: events.Emit = events.ignore
     at_once: int = 2
     reconcile_every_s: float = _RECONCILE_EVERY_S
+    drift: DriftActions | None = None
+    drift_at: CalendarEvent | None = None
     first_pause_s: float = 5.0
 
 
@@ -103,6 +121,8 @@ class _Work:
                 await self.plan.actions.apply(int(args["number"]), targets)
             case JobKind.RECONCILE:
                 await self._reconcile()
+            case JobKind.DRIFT if self.plan.drift is not None:
+                await self._look_for_drift(self.plan.drift, str(args["target"]))
             case _:
                 self._tell(f"A job of the kind {job.job.kind} is of another version, and is left out.")
 
@@ -110,6 +130,13 @@ class _Work:
         found = await self.reconciliation.reconcile()
         if found:
             self._tell(f"{found} pull requests have to be looked at.")
+
+    async def _look_for_drift(self, drift: DriftActions, target: str) -> None:
+        if target:
+            await drift.check(target)
+            return
+        for one in await drift.targets():
+            await self.look.queue.put(drift_job(one))
 
     def _tell(self, text: str) -> None:
         self.plan.emit(events.LogLine(level=events.LogLevel.INFO, source="gitops", text=text))
@@ -141,7 +168,8 @@ async def gitops_service(plan: ServicePlan) -> AsyncIterator[GitopsService]:
                 at_once=plan.at_once,
                 first_pause_s=plan.first_pause_s,
             )
-            running = [asyncio.create_task(work) for work in (worker.run(), _reconcile_often(plan, queue))]
+            works = (worker.run(), _reconcile_often(plan, queue), _look_for_drift_at_times(plan, queue))
+            running = [asyncio.create_task(work) for work in works]
             try:
                 yield GitopsService(queue=queue, receiver=receiver)
             finally:
@@ -165,12 +193,29 @@ async def _reconcile_often(plan: ServicePlan, queue: JobQueue) -> None:
     every_s = plan.reconcile_every_s
     delivery = ""
     while True:
-        try:
-            await queue.put(reconcile_job(), delivery=delivery)
-        except StackyardError as err:
-            text = f"The queue cannot be used: {err.detail}"
-            plan.emit(events.LogLine(level=events.LogLevel.ERROR, source="gitops", text=text))
+        await _put(plan, queue, reconcile_job(), delivery)
         now = time.time()
         turn = int(now // every_s) + 1
         await asyncio.sleep(turn * every_s - now)
         delivery = f"reconcile-{every_s:g}-{turn}"
+
+
+async def _look_for_drift_at_times(plan: ServicePlan, queue: JobQueue) -> None:
+    """Ask for a look at all targets whenever it is time, once for all machines."""
+    due = None if plan.drift_at is None else plan.drift_at.next_after(time.time())
+    while due is not None and plan.drift_at is not None:
+        left_s = due - time.time()
+        if left_s > 0:
+            # In pieces: the clock of the machine may be set.
+            await asyncio.sleep(min(left_s, _LONGEST_SLEEP_S))
+            continue
+        await _put(plan, queue, drift_job(), f"drift-{due}")
+        due = plan.drift_at.next_after(time.time())
+
+
+async def _put(plan: ServicePlan, queue: JobQueue, job: NewJob, delivery: str) -> None:
+    try:
+        await queue.put(job, delivery=delivery)
+    except StackyardError as err:
+        text = f"The queue cannot be used: {err.detail}"
+        plan.emit(events.LogLine(level=events.LogLevel.ERROR, source="gitops", text=text))

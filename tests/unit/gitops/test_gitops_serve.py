@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.gitops_service import Actions, run_service, until
+from tests.support.gitops_service import Actions, Drift, run_service, until
 from tests.support.memory_forge import BOT, MemoryForge
 
 from stackyard.base.errors import StackyardError
@@ -162,6 +162,15 @@ async def test_a_comment_below_an_issue_is_left_alone(tmp_path: Path) -> None:
         await until(lambda: "pull 99" in forge.calls)
         await until(lambda: "repository" in forge.calls)
     assert (actions.begun, [text for text in rig.told if "failed" in text]) == ([], [])
+
+
+# --- Drift
+
+
+async def test_all_targets_are_looked_at_for_drift_when_it_is_time(tmp_path: Path) -> None:
+    drift = Drift(("env:dev", "stack:web"))
+    async with run_service(tmp_path, make_forge(), Actions(), drift=drift):
+        await until(lambda: set(drift.checked) == {"env:dev", "stack:web"})
 
 
 # --- Faults

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events, serving
 from stackyard.base.addresses import is_loopback
+from stackyard.base.calendar_events import CalendarEvent, CalendarEventError, parse_calendar_event
 from stackyard.base.errors import UsageError
 from stackyard.cli.runs.gitops import open_context, open_context_of
 from stackyard.clients.forge.failures import ForgeUnreachableError
 from stackyard.controller.unit import notify_ready
-from stackyard.gitops.actions import FlowActions
+from stackyard.gitops.actions import BaseDrift, FlowActions
 from stackyard.gitops.forge_place import find_place
 from stackyard.gitops.receiver import LARGEST_BYTES, WEBHOOK
 from stackyard.gitops.serve import ServicePlan, gitops_service
@@ -37,6 +38,7 @@ _VARIABLES = {
     "repository": "STACKYARD_FORGE_REPOSITORY",
     "ca": "STACKYARD_FORGE_CA",
     "credentials": "STACKYARD_GITOPS_CREDENTIALS",
+    "drift": "STACKYARD_GITOPS_DRIFT",
 }
 # Few forges send more than some webhooks at once.
 _MOST_CONNECTIONS = 128
@@ -109,6 +111,8 @@ def make_service_plan(
         emit=context.emit,
         at_once=values["workers"],
         reconcile_every_s=float(values["reconcile"]),
+        drift=BaseDrift(context),
+        drift_at=_read_event(values["drift"]),
     )
 
 
@@ -119,6 +123,13 @@ async def _ensure_webhook(context: GitopsContext, url: str, secret: str) -> None
     except ForgeUnreachableError as err:
         text = f"The webhook was not set up: {err.detail} Until the next start, changes are found by asking."
         context.emit(events.LogLine(level=events.LogLevel.WARNING, source="gitops", text=text))
+
+
+def _read_event(text: str | None) -> CalendarEvent | None:
+    try:
+        return None if text is None else parse_calendar_event(text)
+    except CalendarEventError as err:
+        raise UsageError(f"--drift={text} is no calendar event: {err}.") from err
 
 
 def read_secrets() -> tuple[str, ...]:

@@ -17,6 +17,11 @@ _LATER = {
         name="check",
         help="Check that nothing reaches the base branch but what was planned and reviewed.",
     ),
+    "drift": LazyCommand(
+        module="stackyard.cli.commands.gitops.drift",
+        name="drift",
+        help="Compare targets with the base branch, and keep one issue for each that differs.",
+    ),
     "plan": LazyCommand(
         module="stackyard.cli.commands.gitops.plan",
         name="plan_pull",
@@ -47,5 +52,6 @@ def gitops() -> None:
     stackyard gitops apply 12      once it is merged: apply the plan that was approved
     stackyard gitops status 12     what is known of it
     stackyard gitops check --fix   have the forge require a plan and its approval
+    stackyard gitops drift         keep an issue for each target that differs from the base branch
     stackyard gitops serve         do all of it when a webhook of the forge tells
     """  # noqa: D301 - click reads the control character

@@ -55,6 +55,13 @@ __all__ = ["serve"]
     metavar="SECONDS",
     help="How often to ask the forge for what no webhook told.",
 )
+@click.option(
+    "--drift",
+    metavar="EVENT",
+    envvar="STACKYARD_GITOPS_DRIFT",
+    help="When to look for drift, in UTC: `daily`, `mon..fri 02:30` (default: never). See `stackyard gitops "
+    "drift`.",
+)
 @pass_session
 def serve(session: Session, /, **values: Any) -> Result:
     """Plan pull requests when they change, apply them when they are merged, and obey commands in comments.
