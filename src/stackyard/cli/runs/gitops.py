@@ -88,14 +88,26 @@ async def run_gitops_plan(session: Session, values: dict[str, Any]) -> Result:
 async def run_gitops_apply(session: Session, values: dict[str, Any]) -> Result:
     """Apply what was reviewed of a pull request."""
     only = frozenset(values["targets"]) or None
+    if (values["number"] is None) is (values["commit"] is None):
+        raise UsageError("Give the NUMBER of a pull request, or --commit.")
     async with open_context(session, values) as context:
-        plan = await apply_pull(context, values["number"], only=only)
+        number = values["number"] or await _find_merged(context, values["commit"])
+        if not number:
+            text = f"No pull request was merged with {values['commit']}: there is nothing to apply."
+            return Result(document={"applied": False}, show=lambda writer: writer.line(text))
+        plan = await apply_pull(context, number, only=only)
     is_failed = any(one.state is TargetState.FAILED for one in plan.targets)
     return Result(
         document=pull_document(plan),
         show=lambda writer: _show(writer, plan),
         status=ExitStatus.FAILED if is_failed else ExitStatus.DONE,
     )
+
+
+async def _find_merged(context: GitopsContext, commit: str) -> int:
+    """Return the pull request that a commit came with; 0 where it was pushed."""
+    pull = await context.forge.merged_pull(commit)
+    return 0 if pull is None else pull.number
 
 
 async def run_gitops_status(session: Session, values: dict[str, Any]) -> Result:

@@ -22,6 +22,11 @@ _LATER = {
         name="drift",
         help="Compare targets with the base branch, and keep one issue for each that differs.",
     ),
+    "init": LazyCommand(
+        module="stackyard.cli.commands.gitops.init",
+        name="init",
+        help="Write the files by which the CI of a forge plans and applies pull requests.",
+    ),
     "plan": LazyCommand(
         module="stackyard.cli.commands.gitops.plan",
         name="plan_pull",

@@ -17,7 +17,12 @@ __all__ = ["apply_pull"]
 
 
 @click.command("apply", cls=Command)
-@click.argument("number", type=click.IntRange(1))
+@click.argument("number", type=click.IntRange(1), required=False)
+@click.option(
+    "--commit",
+    metavar="COMMIT",
+    help="Instead of NUMBER: the pull request that this commit of the base branch came with, if any.",
+)
 @click.option(
     "--target", "targets", metavar="TARGET", multiple=True, help="Apply only this target; repeatable."
 )
