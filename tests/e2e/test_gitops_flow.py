@@ -56,6 +56,11 @@ async def test_pain_04_a_removed_stack_is_a_plan_that_destroys_it_once_somebody_
         await yard.say(pull.number, "stackyard allow destroy stack:web")
         allowed = target_of(await yard.plan(pull.number), "stack:web")
         assert (allowed.state, allowed.allowed) == (TargetState.CHANGES, ("destroy stack:web",))
+        # Of another commit it has to be said again.
+        await yard.rig.commit("less", {"stacks/db/more.tf": "# nothing\n"})
+        assert target_of(await yard.plan(pull.number), "stack:web").state is TargetState.REFUSED
+        await yard.say(pull.number, "stackyard allow destroy stack:web")
+        assert target_of(await yard.plan(pull.number), "stack:web").state is TargetState.CHANGES
         await yard.approve(pull.number)
         await yard.merge(pull.number)
         gone = target_of(await yard.apply(pull.number), "stack:web")

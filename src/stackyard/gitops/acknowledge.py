@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.gitops.record import PullRecord
     from stackyard.gitops.settings import GitopsSettings
 
-__all__ = ["CODE", "find_allowed_commit", "read_comments", "words_for"]
+__all__ = ["CODE", "find_allowed_commit", "list_current", "read_comments", "words_for"]
 
 CODE = "code"
 
@@ -29,6 +29,12 @@ def words_for(permit: str) -> str:
     """Return the comment that permits what an option permits: `--allow-destroy web`."""
     option, _, name = permit.partition(" ")
     return f"stackyard allow {option.removeprefix('--allow-')} {name}"
+
+
+def list_current(record: PullRecord, head: str, tree: str) -> tuple[Acknowledgement, ...]:
+    """Return what people named for this very commit and merge; for another one they have to say it again."""
+    is_shown = record.shown_for == f"{head} {tree}"
+    return tuple(one for one in record.acknowledged if is_shown or one.what == CODE)
 
 
 def find_allowed_commit(record: PullRecord, head: str) -> bool:

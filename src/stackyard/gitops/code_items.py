@@ -32,6 +32,8 @@ __all__ = ["CodeItem", "list_items"]
 # Data sources that run a program, and those that ask an address of the code's choice while it is planned.
 _PROGRAMS = frozenset(("external", "local_command", "shell_script", "script"))
 _REQUESTS = frozenset(("http", "terraform_remote_state", "tfe_outputs", "vault_generic_secret"))
+# Data sources that read any file of the machine while it is planned.
+_FILES = frozenset(("local_file", "local_sensitive_file", "archive_file", "local_directory"))
 _DATA = ("data", "ephemeral")
 _OF_ENGINE = frozenset(
     ("backend", "cloud", "encryption", "provider_meta", "experiments", "provider_installation")
@@ -138,6 +140,8 @@ def _risk_of(kind: str, labels: list[str]) -> CodeRisk | None:
         return CodeRisk.PROGRAM
     if kind == "provider" or (kind in _DATA and label in _REQUESTS):
         return CodeRisk.PROVIDER
+    if kind in _DATA and label in _FILES:
+        return CodeRisk.PATH
     return None
 
 

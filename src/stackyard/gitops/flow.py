@@ -14,7 +14,7 @@ from stackyard.base.errors import BusyError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
 from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
-from stackyard.gitops.acknowledge import find_allowed_commit, read_comments
+from stackyard.gitops.acknowledge import find_allowed_commit, list_current, read_comments
 from stackyard.gitops.apply import apply_targets
 from stackyard.gitops.code_check import check_code
 from stackyard.gitops.fit import keep_fitting
@@ -97,7 +97,8 @@ async def plan_pull(context: GitopsContext, number: int, *, force: bool = False)
                 return await _plan_closed(work, force=force)
             record = await _plan_open(work, force=force)
             if await _is_current(work, record):
-                return (await show(work, record)).plan
+                # Before it is shown: a forge that is away then costs no plan.
+                return (await show(work, await save(work, record))).plan
     raise PullMovingError(f"Pull request {number} changed {_ATTEMPTS} times while it was planned.")
 
 
@@ -120,7 +121,7 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
         if work.pull.state is PullState.OPEN and work.settings.is_before_merge:
             record = await _plan_open(work, force=False)
             if await _is_current(work, record):
-                return await _apply_open(work, await show(work, record), only)
+                return await _apply_open(work, await show(work, await save(work, record)), only)
     return await plan_pull(context, number)
 
 
@@ -214,6 +215,8 @@ async def _plan_files(
 ) -> PullRecord:
     """Plan what the files of a commit change, but for what has a plan that still fits."""
     context = work.context
+    if known is not None:
+        known = replace(known, acknowledged=list_current(known, commits.head, commits.tree))
     acknowledged = () if known is None else known.acknowledged
     is_same = known is not None and (known.plan.head, known.plan.tree) == (commits.head, commits.tree)
     fitting = await keep_fitting(context, known) if known is not None and is_same and not force else {}
@@ -368,4 +371,4 @@ async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple
         done.get(one.target, one) for one in record.plan.targets if not mine or one.target in mine
     )
     record = replace(record, plan=replace(record.plan, targets=targets, moved=moved))
-    return await show(work, record)
+    return await show(work, await save(work, record))

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackyard.gitops.acknowledge import CODE, read_comments
+from stackyard.gitops.acknowledge import list_current, read_comments
 from stackyard.gitops.approval import find_needs, name_approvals, read_facts
 from stackyard.gitops.comment import MARK, CommentView, render_comment
 from stackyard.gitops.locks import TargetLocks
@@ -125,9 +125,9 @@ async def _note_what_came(work: PullWork, before: PullRecord, record: PullRecord
         name: one if before.shown.get(name) == one else replace(one, stale=approvals)
         for name, one in record.shown.items()
     }
-    now = f"{record.plan.head} {record.plan.tree}"
-    kept = (one for one in came.acknowledged if now == before.shown_for or one.what == CODE)
-    return replace(came, shown=shown, shown_for=now, acknowledged=tuple(kept))
+    plan = record.plan
+    kept = list_current(came, plan.head, plan.tree)
+    return replace(came, shown=shown, shown_for=f"{plan.head} {plan.tree}", acknowledged=kept)
 
 
 def _list_shown(record: PullRecord, approvals: tuple[str, ...]) -> dict[str, ShownTarget]:

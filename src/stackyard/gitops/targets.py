@@ -26,7 +26,7 @@ from stackyard.sources.stacks.selection import select_changed
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stackyard.gitops.checkout import Checkouts
@@ -113,24 +113,28 @@ async def _find_stacks(
         )
         for name in ordered
     ]
-    known = await asyncio.to_thread(_list_applied, store) if removed else frozenset[str]()
-    # What others took from it is used no longer once they are applied: it goes last.
-    targets += [
-        ChangedTarget(
-            target=f"{STACK}:{name}",
-            reasons=reasons[name],
-            after=tuple(one.target for one in targets),
-            is_removed=True,
-        )
-        for name in removed
-        if name in known
-    ]
+    targets += await _list_removed(store, removed, reasons, tuple(one.target for one in targets))
     takes = {
         f"{STACK}:{name}": tuple(f"{STACK}:{one}" for one in _givers(repository, name) if one in names)
         for name in ordered
         if name in repository.stacks
     }
     return tuple(targets), {name: givers for name, givers in takes.items() if givers}
+
+
+async def _list_removed(
+    store: ChosenStore,
+    names: Sequence[str],
+    reasons: Mapping[str, tuple[str, ...]],
+    others: tuple[str, ...],
+) -> list[ChangedTarget]:
+    """Return the stacks that are gone and were applied; what others took from them goes last."""
+    known = await asyncio.to_thread(_list_applied, store) if names else frozenset[str]()
+    return [
+        ChangedTarget(target=f"{STACK}:{name}", reasons=reasons[name], after=others, is_removed=True)
+        for name in names
+        if name in known
+    ]
 
 
 def _givers(repository: StackRepository, name: str) -> list[str]:

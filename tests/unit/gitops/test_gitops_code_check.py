@@ -89,6 +89,7 @@ def web(more: str) -> dict[str, str | None]:
         (web('output "x" { value = file("${path.module}/../../.stackyard/site.key") }\n'), PATH, "outside"),
         (web('output "x" { value = file("${path.module}/../../../x") }\n'), PATH, "outside"),
         (web('output "x" { value = file(terraform_data.x.output) }\n'), PATH, "known only when it runs"),
+        (web('data "local_file" "x" { filename = "/etc/passwd" }\n'), PATH, 'data "local_file" "x"'),
         (web("resource {{{ broken\n"), ENGINE, "cannot be read"),
         ({"stacks/web/motd.txt": "-> /etc/passwd"}, PATH, "a link to /etc/passwd"),
         ({"stacks/web/motd.txt": "-> ../../.stackyard/site.key"}, PATH, "a link to"),
