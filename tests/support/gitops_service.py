@@ -14,6 +14,7 @@ from tests.support.memory_forge import MemoryForge, sign
 
 from stackyard.base import events, serving
 from stackyard.base.calendar_events import parse_calendar_event
+from stackyard.gitops.jobs import drift_job, report_job
 from stackyard.gitops.receiver import WEBHOOK
 from stackyard.gitops.serve import GitopsService, ServicePlan, gitops_service
 from stackyard.sources.store import ChosenStore
@@ -73,6 +74,9 @@ class Drift:
 
     async def check(self, target: str) -> None:
         self.checked.append(target)
+
+    async def report(self) -> None:
+        self.checked.append("report")
 
 
 @dataclass
@@ -137,8 +141,10 @@ async def run_service(
         emit=emit,
         reconcile_every_s=reconcile_every_s,
         first_pause_s=0.05,
-        drift=drift,
-        drift_at=None if drift is None else parse_calendar_event("*:*:*"),
+        base=drift,
+        times=()
+        if drift is None
+        else [(parse_calendar_event("*:*:*"), job) for job in (drift_job(), report_job())],
     )
     async with (
         gitops_service(plan) as service,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.gitops.drift import find_drift, list_drift_targets, open_base
 from stackyard.gitops.flow import apply_pull, plan_pull, unlock_pull
+from stackyard.gitops.upgrade_review import name_quarter, review_upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stackyard.gitops.context import GitopsContext
 
-__all__ = ["BaseDrift", "FlowActions"]
+__all__ = ["BaseIssues", "FlowActions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,8 @@ class FlowActions:
 
 
 @dataclass(frozen=True, slots=True)
-class BaseDrift:
-    """Compares targets with the base branch, and keeps an issue for each that differs.
+class BaseIssues:
+    """Keeps issues about the base branch: drift of targets, and newer versions.
 
     Args:
         context: What the work needs.
@@ -57,3 +59,9 @@ class BaseDrift:
         """Look at a target, and keep its issue."""
         async with open_base(self.context) as checkout:
             await find_drift(self.context, checkout, target)
+
+    async def report(self) -> None:
+        """Report newer versions of providers and modules."""
+        quarter = name_quarter(datetime.datetime.now(datetime.UTC).date())
+        async with open_base(self.context) as checkout:
+            await review_upgrades(self.context, checkout, quarter)

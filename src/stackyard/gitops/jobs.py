@@ -11,7 +11,7 @@ import enum
 from stackyard.clients.forge.model import EventKind, WebhookEvent
 from stackyard.gitops.queue.protocol import NewJob
 
-__all__ = ["JobKind", "apply_job", "drift_job", "job_for", "look_job", "reconcile_job"]
+__all__ = ["JobKind", "apply_job", "drift_job", "job_for", "look_job", "reconcile_job", "report_job"]
 
 # Applies of a repository run one after another, in the order of their merges: so do those of each target.
 _APPLIES = "apply"
@@ -24,6 +24,7 @@ class JobKind(enum.StrEnum):
     APPLY = "apply"
     RECONCILE = "reconcile"
     DRIFT = "drift"
+    REPORT = "report"
 
 
 def look_job(number: int) -> NewJob:
@@ -47,6 +48,11 @@ def reconcile_job() -> NewJob:
 def drift_job(target: str = "") -> NewJob:
     """Return the job that looks for drift of a target; without one, of all, each in a job of its own."""
     return NewJob(kind=JobKind.DRIFT, lock=f"drift-{target}", key=f"drift-{target}", args={"target": target})
+
+
+def report_job() -> NewJob:
+    """Return the job that reports newer versions of providers and modules."""
+    return NewJob(kind=JobKind.REPORT, lock="report", key="report")
 
 
 def job_for(event: WebhookEvent) -> NewJob | None:

@@ -33,21 +33,25 @@ if TYPE_CHECKING:
     from stackyard.gitops.queue.protocol import JobQueue, NewJob, QueuedJob
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["DriftActions", "GitopsService", "ServicePlan", "gitops_service"]
+__all__ = ["BaseActions", "GitopsService", "ServicePlan", "gitops_service"]
 
 _RECONCILE_EVERY_S = 300.0
 _LONGEST_SLEEP_S = 600.0
 
 
-class DriftActions(Protocol):
-    """What is done about drift."""
+class BaseActions(Protocol):
+    """What is done about the base branch, whatever pull requests there are."""
 
     async def targets(self) -> Sequence[str]:
-        """Return the targets that are looked at."""
+        """Return the targets that are looked at for drift."""
         ...
 
     async def check(self, target: str) -> None:
-        """Look at a target, and keep its issue."""
+        """Look at a target for drift, and keep its issue."""
+        ...
+
+    async def report(self) -> None:
+        """Report newer versions of providers and modules."""
         ...
 
 
@@ -64,8 +68,8 @@ class ServicePlan:
         emit: Told of what happens.
         at_once: How many jobs are done at the same time.
         reconcile_every_s: How often the forge is asked for what webhooks did not tell.
-        drift: Looks for drift; None where that is done elsewhere.
-        drift_at: When all targets are looked at for drift.
+        base: What is done about the base branch.
+        times: When that is done: jobs by what their time is.
         first_pause_s: After how long what failed is tried again for the first time.
     """
 
@@ -77,8 +81,8 @@ class ServicePlan:
     emit: events.Emit = events.ignore
     at_once: int = 2
     reconcile_every_s: float = _RECONCILE_EVERY_S
-    drift: DriftActions | None = None
-    drift_at: CalendarEvent | None = None
+    base: BaseActions | None = None
+    times: Sequence[tuple[CalendarEvent, NewJob]] = ()
     first_pause_s: float = 5.0
 
 
@@ -121,8 +125,10 @@ class _Work:
                 await self.plan.actions.apply(int(args["number"]), targets)
             case JobKind.RECONCILE:
                 await self._reconcile()
-            case JobKind.DRIFT if self.plan.drift is not None:
-                await self._look_for_drift(self.plan.drift, str(args["target"]))
+            case JobKind.DRIFT if self.plan.base is not None:
+                await self._look_for_drift(self.plan.base, str(args["target"]))
+            case JobKind.REPORT if self.plan.base is not None:
+                await self.plan.base.report()
             case _:
                 self._tell(f"A job of the kind {job.job.kind} is of another version, and is left out.")
 
@@ -131,11 +137,11 @@ class _Work:
         if found:
             self._tell(f"{found} pull requests have to be looked at.")
 
-    async def _look_for_drift(self, drift: DriftActions, target: str) -> None:
+    async def _look_for_drift(self, base: BaseActions, target: str) -> None:
         if target:
-            await drift.check(target)
+            await base.check(target)
             return
-        for one in await drift.targets():
+        for one in await base.targets():
             await self.look.queue.put(drift_job(one))
 
     def _tell(self, text: str) -> None:
@@ -168,7 +174,8 @@ async def gitops_service(plan: ServicePlan) -> AsyncIterator[GitopsService]:
                 at_once=plan.at_once,
                 first_pause_s=plan.first_pause_s,
             )
-            works = (worker.run(), _reconcile_often(plan, queue), _look_for_drift_at_times(plan, queue))
+            works = [worker.run(), _reconcile_often(plan, queue)]
+            works += [_put_at_times(plan, queue, event, job) for event, job in plan.times]
             running = [asyncio.create_task(work) for work in works]
             try:
                 yield GitopsService(queue=queue, receiver=receiver)
@@ -200,17 +207,17 @@ async def _reconcile_often(plan: ServicePlan, queue: JobQueue) -> None:
         delivery = f"reconcile-{every_s:g}-{turn}"
 
 
-async def _look_for_drift_at_times(plan: ServicePlan, queue: JobQueue) -> None:
-    """Ask for a look at all targets whenever it is time, once for all machines."""
-    due = None if plan.drift_at is None else plan.drift_at.next_after(time.time())
-    while due is not None and plan.drift_at is not None:
+async def _put_at_times(plan: ServicePlan, queue: JobQueue, event: CalendarEvent, job: NewJob) -> None:
+    """Put a job whenever it is time, once for all machines."""
+    due = event.next_after(time.time())
+    while due is not None:
         left_s = due - time.time()
         if left_s > 0:
             # In pieces: the clock of the machine may be set.
             await asyncio.sleep(min(left_s, _LONGEST_SLEEP_S))
             continue
-        await _put(plan, queue, drift_job(), f"drift-{due}")
-        due = plan.drift_at.next_after(time.time())
+        await _put(plan, queue, job, f"{job.kind}-{due}")
+        due = event.next_after(time.time())
 
 
 async def _put(plan: ServicePlan, queue: JobQueue, job: NewJob, delivery: str) -> None:

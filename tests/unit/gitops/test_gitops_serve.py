@@ -170,7 +170,7 @@ async def test_a_comment_below_an_issue_is_left_alone(tmp_path: Path) -> None:
 async def test_all_targets_are_looked_at_for_drift_when_it_is_time(tmp_path: Path) -> None:
     drift = Drift(("env:dev", "stack:web"))
     async with run_service(tmp_path, make_forge(), Actions(), drift=drift):
-        await until(lambda: set(drift.checked) == {"env:dev", "stack:web"})
+        await until(lambda: set(drift.checked) == {"env:dev", "stack:web", "report"})
 
 
 # --- Faults

@@ -15,8 +15,9 @@ from stackyard.base.errors import UsageError
 from stackyard.cli.runs.gitops import open_context, open_context_of
 from stackyard.clients.forge.failures import ForgeUnreachableError
 from stackyard.controller.unit import notify_ready
-from stackyard.gitops.actions import BaseDrift, FlowActions
+from stackyard.gitops.actions import BaseIssues, FlowActions
 from stackyard.gitops.forge_place import find_place
+from stackyard.gitops.jobs import drift_job, report_job
 from stackyard.gitops.receiver import LARGEST_BYTES, WEBHOOK
 from stackyard.gitops.serve import ServicePlan, gitops_service
 from stackyard.sources.site.store_choice import find_store
@@ -39,6 +40,7 @@ _VARIABLES = {
     "ca": "STACKYARD_FORGE_CA",
     "credentials": "STACKYARD_GITOPS_CREDENTIALS",
     "drift": "STACKYARD_GITOPS_DRIFT",
+    "report": "STACKYARD_GITOPS_REPORT",
 }
 # Few forges send more than some webhooks at once.
 _MOST_CONNECTIONS = 128
@@ -111,8 +113,12 @@ def make_service_plan(
         emit=context.emit,
         at_once=values["workers"],
         reconcile_every_s=float(values["reconcile"]),
-        drift=BaseDrift(context),
-        drift_at=_read_event(values["drift"]),
+        base=BaseIssues(context),
+        times=[
+            (event, job)
+            for name, job in (("drift", drift_job()), ("report", report_job()))
+            if (event := _read_event(name, values[name])) is not None
+        ],
     )
 
 
@@ -125,11 +131,11 @@ async def _ensure_webhook(context: GitopsContext, url: str, secret: str) -> None
         context.emit(events.LogLine(level=events.LogLevel.WARNING, source="gitops", text=text))
 
 
-def _read_event(text: str | None) -> CalendarEvent | None:
+def _read_event(name: str, text: str | None) -> CalendarEvent | None:
     try:
         return None if text is None else parse_calendar_event(text)
     except CalendarEventError as err:
-        raise UsageError(f"--drift={text} is no calendar event: {err}.") from err
+        raise UsageError(f"--{name}={text} is no calendar event: {err}.") from err
 
 
 def read_secrets() -> tuple[str, ...]:

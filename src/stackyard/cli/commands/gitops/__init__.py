@@ -32,6 +32,11 @@ _LATER = {
         name="plan_pull",
         help="Plan the targets that pull request NUMBER changes, and show the plan in one comment.",
     ),
+    "report": LazyCommand(
+        module="stackyard.cli.commands.gitops.report",
+        name="report",
+        help="Report newer versions of providers and modules in an issue for each quarter.",
+    ),
     "serve": LazyCommand(
         module="stackyard.cli.commands.gitops.serve",
         name="serve",

@@ -62,6 +62,13 @@ __all__ = ["serve"]
     help="When to look for drift, in UTC: `daily`, `mon..fri 02:30` (default: never). See `stackyard gitops "
     "drift`.",
 )
+@click.option(
+    "--report",
+    metavar="EVENT",
+    envvar="STACKYARD_GITOPS_REPORT",
+    help="When to report newer versions of providers and modules: `quarterly` (default: never). See "
+    "`stackyard gitops report`.",
+)
 @pass_session
 def serve(session: Session, /, **values: Any) -> Result:
     """Plan pull requests when they change, apply them when they are merged, and obey commands in comments.
