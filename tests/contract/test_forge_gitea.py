@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.forges import HOOK_SECRET, Inbox, open_inbox
 from tests.support.gitea import Gitea, start_gitea
 from tests.support.gitea_rig import GiteaRig, open_gitea_rig
 
@@ -18,12 +19,15 @@ from stackyard.clients.forge.model import (
     CloneAccess,
     CommitState,
     CommitStatus,
+    ForgeKind,
     MergeMethod,
     Protection,
     PullRequest,
+    WebhookEvent,
 )
 from stackyard.clients.forge.protocol import Forge
 from stackyard.clients.forge.transport import Patience
+from stackyard.clients.forge.webhooks import read_webhook
 
 pytestmark = [pytest.mark.judges("gitea"), pytest.mark.timeout(300)]
 
@@ -141,6 +145,48 @@ async def test_rebased_pull_request_is_found_by_its_last_commit() -> None:
         assert found.number == pull.number
 
 
+async def wait_for(inbox: Inbox, *expected: tuple[str, str]) -> list[tuple[str, WebhookEvent]]:
+    """Return the name and the event of each delivery, once all of these are there."""
+    events: list[tuple[str, WebhookEvent]] = []
+    try:
+        async with asyncio.timeout(60), inbox.arrived:
+            while True:
+                events = [
+                    (headers["X-Gitea-Event"], read_webhook(ForgeKind.GITEA, headers, body, HOOK_SECRET))
+                    for headers, body in inbox.deliveries
+                ]
+                if set(expected) <= {(name, event.action) for name, event in events}:
+                    return events
+                await inbox.arrived.wait()
+    except TimeoutError:
+        raise AssertionError(f"{expected} did not all come: {events}") from None
+
+
+async def test_webhooks_have_the_names_that_gitea_gives_them() -> None:
+    async with open_gitea_rig() as rig, rig.open() as forge, open_inbox() as inbox:
+        await forge.ensure_webhook(inbox.url, HOOK_SECRET)
+        pull = await open_pull(rig, forge)
+        head = await rig.commit("feature", {"b.tf": "# more\n"})
+        # What is merged before Gitea has told of a new commit, it does not tell of.
+        await wait_for(inbox, ("pull_request", "synchronized"))
+        for verdict in ("reject", "comment", "approve"):
+            await rig.review(rig.reviewer, pull.number, verdict, head)
+        await forge.create_comment(pull.number, "planned")
+        await forge.merge(pull.number, head)
+        events = await wait_for(
+            inbox,
+            ("push", ""),
+            ("pull_request", "opened"),
+            ("pull_request", "closed"),
+            ("pull_request_rejected", "reviewed"),
+            ("pull_request_comment", "reviewed"),
+            ("pull_request_approved", "reviewed"),
+            ("issue_comment", "created"),
+        )
+        assert len({event.delivery for _, event in events}) == len(events)
+        assert all(event.number == pull.number for name, event in events if name != "push")
+
+
 @pytest.fixture
 def own_gitea() -> Iterator[Gitea]:
     with tempfile.TemporaryDirectory(prefix="stackyard-gitea-") as name:
@@ -162,8 +208,8 @@ async def test_killed_server_is_waited_for_and_a_stopped_one_given_up(own_gitea:
         with pytest.raises(ForgeUnreachableError):
             await other.branch_tip("main")
         asking = asyncio.create_task(forge.branch_tip("main"))
-        # In this thread: the server ends with the thread that started it.
-        own_gitea.start()
+        # The request is tried again while it starts.
+        await asyncio.to_thread(own_gitea.start)
         assert await asking == tip
         own_gitea.pause()
         try:

@@ -9,10 +9,14 @@ from tests.support.forge_double_rig import GithubRig, open_described_github_rig,
 from tests.support.github_base import GithubBase
 from tests.support.openapi import OpenApi, find_openapi, find_webhooks, require
 
-from stackyard.clients.forge.failures import ForgeRefusedError
+from stackyard.clients.forge.failures import ForgeRefusedError, ForgeUnauthorizedError
 from stackyard.clients.forge.model import CommitState, Protection
 
-OPEN = pytest.mark.parametrize("open_rig", [open_github_rig, open_described_github_rig])
+pytestmark = pytest.mark.timeout(300)
+JUDGED = pytest.mark.judges("github-openapi", "github-webhooks")
+OPEN = pytest.mark.parametrize(
+    "open_rig", [open_github_rig, pytest.param(open_described_github_rig, marks=JUDGED)]
+)
 
 
 def keep(rig: GithubRig) -> GithubBase:
@@ -48,7 +52,7 @@ async def test_checks_are_told_beside_statuses(open_rig: Any) -> None:
         }
 
 
-OWN = {
+OWN: dict[str, Any] = {
     "required_status_checks": {
         "strict": False,
         "contexts": ["stackyard"],
@@ -134,6 +138,18 @@ async def test_rulesets_count_beside_the_protection_of_the_branch(
 
 
 @OPEN
+async def test_protection_that_the_token_may_not_see_is_not_taken_for_none(open_rig: Any) -> None:
+    async with open_rig() as rig, rig.open(token="token-of-author") as forge:
+        assert await forge.protection("main") is None
+        keep(rig).protections["main"] = OWN
+        with pytest.raises(ForgeUnauthorizedError, match="may not see"):
+            await forge.protection("main")
+        with pytest.raises(ForgeUnauthorizedError, match="may not see"):
+            await forge.protect(Protection(branch="main", blocks_pushes=True))
+        assert keep(rig).protections["main"] == OWN
+
+
+@OPEN
 async def test_checks_are_required_by_name(open_rig: Any) -> None:
     async with open_rig() as rig, rig.open() as forge:
         with pytest.raises(ForgeRefusedError, match="names"):
@@ -155,6 +171,7 @@ def rest() -> OpenApi:
     return require(find_openapi())
 
 
+@JUDGED
 @pytest.mark.parametrize(
     ("method", "path", "query", "body"),
     [
@@ -177,6 +194,7 @@ def test_request_that_github_does_not_know_is_found(
         rest.check_request(rest.find(method, path), query, body)
 
 
+@JUDGED
 def test_answer_that_github_does_not_give_is_found(rest: OpenApi) -> None:
     operation = rest.find("GET", "/repos/a/b/pulls/1")
     rest.complete(operation, 200, {"number": 1, "draft": False})
@@ -187,6 +205,7 @@ def test_answer_that_github_does_not_give_is_found(rest: OpenApi) -> None:
         rest.complete(operation, 201, {"number": 1})
 
 
+@JUDGED
 def test_webhook_that_github_does_not_send_is_found() -> None:
     webhooks = require(find_webhooks())
     described = webhooks.document["webhooks"]["pull-request-opened"]["post"]["requestBody"]["content"]

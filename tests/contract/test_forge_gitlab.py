@@ -25,7 +25,9 @@ def keep(rig: GitlabRig) -> GitlabServer:
 async def test_no_line_of_ours_is_a_command_to_gitlab() -> None:
     async with open_gitlab_rig() as rig, rig.open() as forge:
         await rig.commit("feature", {"a": "1"})
-        pull = await forge.open_pull("Add a", "", "feature", "main")
+        for _ in range(2):
+            pull = await forge.open_pull("Add a", "/merge\n", "feature", "main")
+            assert keep(rig).world.pulls[pull.number].body == "\\/merge\n"
         comment = await forge.create_comment(pull.number, "plan\n/merge\n  /approve\n/etc is not one\na/b\n")
         assert comment.body == "plan\n\\/merge\n  \\/approve\n\\/etc is not one\na/b\n"
         edited = await forge.edit_comment(pull.number, comment.id, "/close")
@@ -65,6 +67,7 @@ async def test_rule_that_is_made_again_keeps_who_may_merge() -> None:
             "name": "main",
             "push_access_levels": [{"access_level": 40}],
             "merge_access_levels": merging,
+            "unprotect_access_levels": [{"access_level": None, "user_id": 5}, {"access_level": 40}],
             "allow_force_push": False,
             "code_owner_approval_required": True,
         }
@@ -75,6 +78,7 @@ async def test_rule_that_is_made_again_keeps_who_may_merge() -> None:
         rule = keep(rig).rules["main"]
         assert rule["push_access_levels"] == [{"access_level": 0}]
         assert rule["merge_access_levels"] == merging
+        assert rule["unprotect_access_levels"] == [{"user_id": 5}, {"access_level": 40}]
         assert rule["code_owner_approval_required"] is True
 
 

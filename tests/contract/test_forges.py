@@ -40,7 +40,10 @@ OPENERS: dict[str, Callable[[], AbstractAsyncContextManager[ForgeRig]]] = {
     "github-openapi": open_described_github_rig,
     "gitlab": open_gitlab_rig,
 }
-MARKS = {"gitea": [pytest.mark.judges("gitea")]}
+MARKS = {
+    "gitea": [pytest.mark.judges("gitea")],
+    "github-openapi": [pytest.mark.judges("github-openapi", "github-webhooks")],
+}
 OPEN = pytest.mark.parametrize(
     "open_rig", [pytest.param(opener, id=name, marks=MARKS.get(name, ())) for name, opener in OPENERS.items()]
 )
@@ -61,7 +64,7 @@ async def open_pull(rig: ForgeRig, forge: Forge, branch: str = "feature/more") -
 
 
 async def wait_until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for pause_s in Backoff(first_s=0.05, longest_s=0.5):
             if await is_so():
                 return

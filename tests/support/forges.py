@@ -26,7 +26,7 @@ __all__ = ["HOOK_SECRET", "ForgeRig", "Inbox", "open_inbox"]
 
 HOOK_SECRET = "only the forge and we know"
 PATIENCE = Patience(answer_s=20.0, away_s=5.0)
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @dataclass

@@ -70,7 +70,7 @@ SQLITE_JOURNAL_MODE = WAL
 [security]
 INSTALL_LOCK = true
 SECRET_KEY = {secret}
-PASSWORD_HASH_ALGO = pbkdf2_v1
+PASSWORD_HASH_ALGO = pbkdf2$10$50
 MIN_PASSWORD_LENGTH = 6
 
 [service]
@@ -122,6 +122,7 @@ class Gitea:
     port: int
     admin_token: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None)
+    people: dict[str, GiteaUser] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     @property
@@ -138,6 +139,12 @@ class Gitea:
         token = {"name": "tests", "scopes": ["all"]}
         made = self.call("POST", f"/users/{login}/tokens", token, authorization=f"Basic {basic}")
         return GiteaUser(login=login, token=made["sha1"], password=password)
+
+    def find_user(self, role: str) -> GiteaUser:
+        """Return the user that tests share for a role; each has a repository of its own."""
+        if role not in self.people:
+            self.people[role] = self.new_user()
+        return self.people[role]
 
     def new_organization(self) -> str:
         return str(self.call("POST", "/orgs", {"username": self._new_name("org")})["username"])

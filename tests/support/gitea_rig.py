@@ -35,7 +35,7 @@ class GiteaRig(ForgeRig):
     def __init__(self, server: Gitea) -> None:
         self.server = server
         names = ("bot", "author", "reviewer", "reader", "stranger")
-        self.users: dict[str, GiteaUser] = {name: server.new_user() for name in names}
+        self.users: dict[str, GiteaUser] = {name: server.find_user(name) for name in names}
         owner = server.new_organization()
         repository = server.new_organization_repository(owner)
         super().__init__(server.url, repository, self.users["bot"].token)
@@ -128,7 +128,7 @@ class GiteaRig(ForgeRig):
         return int((await self._ask(self.stranger, "POST", "/pulls", document))["number"])
 
     async def revoke(self) -> None:
-        user = self.users["bot"]
+        user = self.server.people.pop("bot")
         basic = base64.b64encode(f"{user.login}:{user.password}".encode()).decode()
         path = f"/users/{user.login}/tokens/tests"
         await asyncio.to_thread(self.server.call, "DELETE", path, authorization=f"Basic {basic}")

@@ -33,6 +33,8 @@ class GithubRules(GithubBase):
     @route("GET", f"/v3{REPO}/branches/{{branch}}/protection")
     def get_protection(self, call: Call) -> Reply:
         self._check(call)
+        if self.world.levels[call.login] != "admin":
+            raise RefusalError(404, "Not Found")
         if call.names["branch"] not in self.protections:
             raise RefusalError(404, "Branch not protected")
         return Reply(self.protections[call.names["branch"]])
@@ -81,7 +83,10 @@ class GithubRules(GithubBase):
             return "push", "push", ref
         if kind == "comment":
             comment: WorldComment = subject
-            document = {"issue": {"number": comment.number}, "comment": self._comment(comment)}
+            document: dict[str, Any] = {
+                "issue": {"number": comment.number},
+                "comment": self._comment(comment),
+            }
             return "issue_comment", "issue-comment-created", {**document, "action": "created"}
         if kind == "review":
             review = subject.reviews[-1]

@@ -42,7 +42,7 @@ class GithubServer(GithubRules):
     def get_branch(self, call: Call) -> Reply:
         self._check(call)
         self._find(self.world.branches, call.names["branch"])
-        return Reply({"name": call.names["branch"], "protected": False})
+        return Reply({"name": call.names["branch"], "protected": call.names["branch"] in self.protections})
 
     # --- Pull requests
 

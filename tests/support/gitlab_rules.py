@@ -13,7 +13,7 @@ __all__ = ["GitlabRules"]
 
 RULE_WORDS = frozenset(
     "name push_access_level merge_access_level unprotect_access_level allow_force_push allowed_to_push "
-    "allowed_to_merge code_owner_approval_required".split()
+    "allowed_to_merge allowed_to_unprotect code_owner_approval_required".split()
 )
 SETTINGS = frozenset({"merge_method", "only_allow_merge_if_pipeline_succeeds"})
 HOOK_WORDS = frozenset(
@@ -50,6 +50,8 @@ class GitlabRules(GitlabBase):
             "push_access_levels": [{"access_level": has.get("push_access_level", 40)}],
             "merge_access_levels": has.get("allowed_to_merge")
             or [{"access_level": has.get("merge_access_level", 40)}],
+            "unprotect_access_levels": has.get("allowed_to_unprotect")
+            or [{"access_level": has.get("unprotect_access_level", 40)}],
             "allow_force_push": has.get("allow_force_push", False),
             "code_owner_approval_required": has.get("code_owner_approval_required", False),
         }

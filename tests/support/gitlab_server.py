@@ -62,6 +62,7 @@ class GitlabServer(GitlabRules):
         self.check(call)
         has = call.body
         assert has.keys() == {"source_branch", "target_branch", "title", "description"}
+        self._obey(has["description"])
         if other := self.world.find_open(has["source_branch"], has["target_branch"]):
             raise RefusalError(409, f"Another open merge request already exists: !{other.number}")
         self.find(self.world.branches, has["source_branch"])
@@ -77,6 +78,7 @@ class GitlabServer(GitlabRules):
     @route("PUT", f"{PROJECT}/merge_requests/{{iid}}")
     def edit_pull(self, call: Call) -> Reply:
         pull = self.find_pull(call)
+        self._obey(call.body.get("description", ""))
         pull.title, pull.body = call.body.get("title", pull.title), call.body.get("description", pull.body)
         pull.updated_at = self.world.now()
         return Reply(self.pull(pull))

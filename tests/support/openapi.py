@@ -1,60 +1,22 @@
-"""GitHub's published OpenAPI: which requests are ones, and which documents are answers.
-
-The descriptions come from the npm packages `@octokit/openapi` and `@octokit/openapi-webhooks`. They are taken
-from the files that STACKYARD_TEST_GITHUB_OPENAPI and STACKYARD_TEST_GITHUB_WEBHOOKS name, from the cache, or,
-where npm is on PATH, from its registry; otherwise the test is skipped by name.
-"""
+"""GitHub's published OpenAPI: which requests are ones, and which documents are answers."""
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
-import tarfile
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
+from tests.support.octokit import REST, WEBHOOKS, Package
 
 __all__ = ["OpenApi", "Operation", "find_openapi", "find_webhooks"]
 
-MEMBER = "package/generated/api.github.com.json"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stackyard-tests"
 BASE = "urn:github"
 JSON = "application/json"
-
-
-@dataclass(frozen=True)
-class Package:
-    """A package of npm, by the sum of its archive."""
-
-    name: str
-    version: str
-    sha512: str
-    variable: str
-
-
-REST = Package(
-    "@octokit/openapi",
-    "23.0.2",
-    "pV8M7L9GY23AybNvTmo2nyjmpmnt6+2sRE/tqr0ZLQcPS4lnw7u5eZGNmwRNkBC3D7gZXbFx5AHzLUVRBXGDhg==",
-    "STACKYARD_TEST_GITHUB_OPENAPI",
-)
-WEBHOOKS = Package(
-    "@octokit/openapi-webhooks",
-    "12.1.0",
-    "Z5eDsLCUNbx1zHpZb1LNQirADqdMTvWJQ/deahi0ws+tWWnwHXB+Pr4jfmM9OrETS9Y5iW8ZRu1fdbudObhLrg==",
-    "STACKYARD_TEST_GITHUB_WEBHOOKS",
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +32,7 @@ class Operation:
 class OpenApi:
     """A description."""
 
-    document: Mapping[str, Any]
+    document: dict[str, Any]
     _registry: jsonschema_rs.Registry = field(init=False)
     _validators: dict[str, Any] = field(default_factory=dict)
 
@@ -156,7 +118,7 @@ class OpenApi:
         if choices:
             parts = (*parts, self._choose(choices, given))
         if isinstance(given, list):
-            items = next(
+            items: Mapping[str, Any] = next(
                 (self.resolve(one)["items"] for one in (schema, *parts) if "items" in self.resolve(one)), {}
             )
             return [self.fill(items, one, depth + 1) for one in given]
@@ -273,43 +235,5 @@ def require(found: OpenApi | str) -> OpenApi:
 
 
 def _load(package: Package) -> OpenApi | str:
-    named = os.environ.get(package.variable)
-    path = Path(named) if named else CACHE / f"{package.name.replace('/', '-')}-{package.version}.json"
-    if not path.is_file() and (reason := _download(package, path)):
-        return reason
-    return OpenApi(json.loads(path.read_bytes()))
-
-
-def _download(package: Package, path: Path) -> str:
-    """Put the description into the cache; return why that is not possible, or nothing."""
-    npm = shutil.which("npm")
-    advice = f"no OpenAPI of GitHub: name its file in {package.variable}"
-    if npm is None:
-        return f"{advice}, or put npm on PATH"
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        command = [npm, "pack", "--silent", "--pack-destination", name, f"{package.name}@{package.version}"]
-        try:
-            done = subprocess.run(command, cwd=name, capture_output=True, text=True, timeout=120, check=False)
-        except subprocess.TimeoutExpired:
-            return f"{advice}; npm does not get {package.name}"
-        archives = list(folder.glob("*.tgz"))
-        if done.returncode != 0 or not archives:
-            return f"{advice}; npm does not get {package.name}"
-        data = archives[0].read_bytes()
-        found = base64.b64encode(hashlib.sha512(data).digest()).decode()
-        assert found == package.sha512, f"{package.name} {package.version} is not what it was"
-        with tarfile.open(archives[0]) as archive:
-            member = archive.extractfile(MEMBER)
-            assert member is not None
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Another process may do the same at this moment.
-            part = path.with_name(f"{path.name}.{os.getpid()}")
-            part.write_bytes(member.read())
-        part.rename(path)
-    return ""
-
-
-def list_names(webhooks: OpenApi) -> Iterator[str]:
-    """Yield the names of the webhooks that are described."""
-    yield from webhooks.document["webhooks"]
+    found = package.get()
+    return found if isinstance(found, str) else OpenApi(json.loads(found.read_bytes()))

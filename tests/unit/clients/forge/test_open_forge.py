@@ -29,6 +29,7 @@ HASTY = Patience(answer_s=5.0, away_s=0.0)
         "ftp://git.example.org",
         "http://git.example.org",
         "https://me:pw@git.example.org",
+        "https://[::1",
         "",
     ],
 )
@@ -71,6 +72,21 @@ async def test_forge_that_is_down_is_said_to_be(kind: ForgeKind) -> None:
             await forge.repository()
     assert caught.value.exit_status is ExitStatus.UNREACHABLE
     assert SECRET not in str(caught.value)
+
+
+async def test_github_itself_is_asked_at_the_address_of_its_interface(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Nothing leaves this machine: the proxy is not there.
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    for url in ("https://github.com", "https://GitHub.com/"):
+        async with open_forge(ForgeKind.GITHUB, url, "yard/infra", SECRET, patience=HASTY) as forge:
+            with pytest.raises(ForgeUnreachableError, match=r"GET /repos/yard/infra of api\.github\.com"):
+                await forge.repository()
+    url = "https://git.example.org/sub"
+    async with open_forge(ForgeKind.GITHUB, url, "yard/infra", SECRET, patience=HASTY) as forge:
+        with pytest.raises(ForgeUnreachableError, match=r"GET /v3/repos/yard/infra of git\.example\.org"):
+            await forge.repository()
 
 
 @KINDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -133,7 +134,17 @@ def test_forged_delivery_is_refused(kind: ForgeKind) -> None:
     proof = NAMES[kind][2]
     good = make_headers(kind, PUSHES[kind], body)
     other = sign(kind, body, "another secret")
-    for bad in (other, other.upper(), "", "sha256=", good[proof][:-1], f"{good[proof]}0", "é", "none"):
+    for bad in (
+        other,
+        other.upper(),
+        "",
+        "sha256=",
+        good[proof][:-1],
+        f"{good[proof]}0",
+        "é",
+        "\udcff",
+        "none",
+    ):
         with pytest.raises(WebhookRefusedError, match="signature"):
             read_webhook(kind, {**good, proof: bad}, body, SECRET)
     del good[proof]
@@ -245,6 +256,14 @@ def test_delivery_that_does_not_say_which_pull_request_is_refused(kind: ForgeKin
     event = "Merge Request Hook" if kind is ForgeKind.GITLAB else "pull_request"
     with pytest.raises(WebhookRefusedError, match="not understood"):
         read(kind, event, document)
+
+
+@KINDS
+@given(body=st.binary(max_size=200), event=st.text(max_size=20), delivery=st.text(max_size=20))
+def test_any_bytes_are_an_event_or_refused(kind: ForgeKind, body: bytes, event: str, delivery: str) -> None:
+    headers = make_headers(kind, event, body) | {NAMES[kind][1]: delivery}
+    with contextlib.suppress(WebhookRefusedError):
+        assert read_webhook(kind, headers, body, SECRET).delivery == delivery.strip()
 
 
 @KINDS

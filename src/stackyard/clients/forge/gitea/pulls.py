@@ -116,7 +116,7 @@ class GiteaPulls(GiteaRepository):
     async def is_member(self, team: str, login: str) -> bool:
         """Return whether somebody is in a team (`ORG/TEAM`)."""
         organization, slash, name = team.rpartition("/")
-        organization = organization if slash else self._owner
+        organization = organization if slash else self._name.partition("/")[0]
         found = await self._find_team(organization, name)
         try:
             await self._transport.get(f"/teams/{found}/members/{quote(login)}")

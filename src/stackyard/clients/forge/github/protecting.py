@@ -12,7 +12,7 @@ from stackyard.clients.forge.answers import (
     read_object,
     read_text,
 )
-from stackyard.clients.forge.failures import ForgeNotFoundError, ForgeRefusedError
+from stackyard.clients.forge.failures import ForgeNotFoundError, ForgeRefusedError, ForgeUnauthorizedError
 from stackyard.clients.forge.model import Protection
 from stackyard.clients.forge.texts import quote
 
@@ -50,7 +50,7 @@ async def read_protection(
     Raises:
         ForgeError: There is no answer, or it is an error.
     """
-    own = await _find_own(transport, repository, branch)
+    own = await _find_own(transport, repository, branch, has_rules=bool(rules))
     if own is None and not rules:
         return None
     found = [] if own is None else [_read_own(branch, own)]
@@ -90,14 +90,20 @@ async def protect_branch(transport: Transport, repository: str, protection: Prot
     await transport.send("PUT", path, document)
 
 
-async def _find_own(transport: Transport, repository: str, branch: str) -> dict[str, Any] | None:
+async def _find_own(
+    transport: Transport, repository: str, branch: str, *, has_rules: bool = False
+) -> dict[str, Any] | None:
     path = f"{repository}/branches/{quote(branch)}"
     try:
         answer = await transport.get(f"{path}/protection")
-    except ForgeNotFoundError:
-        # It may be the branch that is not there.
-        await transport.get(path)
-        return None
+    except ForgeNotFoundError as err:
+        # It may be the branch that is not there, or GitHub hides it from a token that may not see it.
+        found = await transport.get(path)
+        if has_rules or not read_flag(as_object(found.document, "a branch"), "protected"):
+            return None
+        raise ForgeUnauthorizedError(
+            f"Branch {branch} is protected, and the token may not see how. {err.detail}", status=err.status
+        ) from err
     return as_object(answer.document, "the protection of a branch")
 
 

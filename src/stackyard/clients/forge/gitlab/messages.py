@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.forge.answers import as_object, read_flag, read_text
 from stackyard.clients.forge.failures import ForgeNotFoundError, ForgeRefusedError
 from stackyard.clients.forge.gitlab.documents import read_comment, read_issue, read_status, write_state
+from stackyard.clients.forge.gitlab.quick_actions import disarm
 from stackyard.clients.forge.gitlab.repository import GitlabRepository
 from stackyard.clients.forge.once import create_comment_once, create_issue_once
 from stackyard.clients.forge.texts import cut_text, quote
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GitlabMessages"]
 
-# GitLab does what such a line says, with the rights of whoever wrote it.
-_QUICK_ACTION = re.compile(r"(?m)^([ \t]*)/(?=[A-Za-z])")
 _NO_CHANGE = "cannot transition"
 
 
@@ -44,7 +42,7 @@ class GitlabMessages(GitlabRepository):
 
     async def create_comment(self, number: int, body: str) -> Comment:
         """Write a note."""
-        body = _disarm(body)
+        body = disarm(body)
 
         async def create() -> Comment:
             path = f"{self._path}/merge_requests/{number}/notes"
@@ -54,7 +52,7 @@ class GitlabMessages(GitlabRepository):
 
     async def edit_comment(self, number: int, id_: int, body: str) -> Comment | None:
         """Replace the text of a note; None where it was deleted."""
-        return await self._ask_for_comment("PUT", number, id_, {"body": _disarm(body)})
+        return await self._ask_for_comment("PUT", number, id_, {"body": disarm(body)})
 
     async def statuses(self, commit: str) -> Sequence[CommitStatus]:
         """Return the last status of each name of a commit; jobs of pipelines have one, too."""
@@ -87,7 +85,7 @@ class GitlabMessages(GitlabRepository):
 
     async def create_issue(self, title: str, body: str) -> Issue:
         """Open an issue."""
-        body = _disarm(body)
+        body = disarm(body)
 
         async def create() -> Issue:
             document = {"title": title, "description": body}
@@ -101,7 +99,7 @@ class GitlabMessages(GitlabRepository):
         """Change an issue; what is None stays."""
         document = {
             "title": title,
-            "description": None if body is None else _disarm(body),
+            "description": None if body is None else disarm(body),
             "state_event": None if is_open is None else "reopen" if is_open else "close",
         }
         changes = {name: value for name, value in document.items() if value is not None}
@@ -126,8 +124,3 @@ class GitlabMessages(GitlabRepository):
 
     def _read_note(self, number: int, document: Mapping[str, Any]) -> Comment:
         return read_comment(document, f"{self._url}/{self._name}/-/merge_requests/{number}")
-
-
-def _disarm(text: str) -> str:
-    """Return a text in which no line is taken for a command to GitLab."""
-    return _QUICK_ACTION.sub(r"\1\\/", text)

@@ -168,18 +168,22 @@ def _is_closed(rule: Mapping[str, Any]) -> bool:
 
 def _keep(rule: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a rule that is made again has of the one before."""
-    merging = as_list(rule.get("merge_access_levels"), "levels")
-    named = ("user_id", "group_id")
     kept: dict[str, Any] = {"allow_force_push": read_flag(rule, "allow_force_push")}
     if read_flag(rule, "code_owner_approval_required"):
         kept["code_owner_approval_required"] = True
-    people = [{name: level[name]} for level in merging for name in named if level.get(name)]
-    roles = [read_number(level, "access_level") for level in merging if not any(map(level.get, named))]
-    if len(roles) == 1 and not people:
-        kept["merge_access_level"] = roles[0]
-    elif merging:
-        kept["allowed_to_merge"] = [*people, *({"access_level": role} for role in roles)]
+    for what in ("merge", "unprotect"):
+        kept |= _keep_levels(what, as_list(rule.get(f"{what}_access_levels"), "levels"))
     return kept
+
+
+def _keep_levels(what: str, levels: list[dict[str, Any]]) -> dict[str, Any]:
+    named = ("user_id", "group_id")
+    people = [{name: level[name]} for level in levels for name in named if level.get(name)]
+    roles = [read_number(level, "access_level") for level in levels if not any(map(level.get, named))]
+    if len(roles) == 1 and not people:
+        # The free edition takes only this.
+        return {f"{what}_access_level": roles[0]}
+    return {f"allowed_to_{what}": [*people, *({"access_level": role} for role in roles)]} if levels else {}
 
 
 def _applies(rule: Mapping[str, Any], branch: str) -> bool:

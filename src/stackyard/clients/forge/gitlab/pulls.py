@@ -11,6 +11,7 @@ from stackyard.clients.forge.failures import (
     ForgeRefusedError,
 )
 from stackyard.clients.forge.gitlab.documents import read_changed_file, read_permission, read_pull
+from stackyard.clients.forge.gitlab.quick_actions import disarm
 from stackyard.clients.forge.gitlab.repository import GitlabRepository
 from stackyard.clients.forge.model import (
     MergeMethod,
@@ -68,7 +69,7 @@ class GitlabPulls(GitlabRepository):
     async def open_pull(self, title: str, body: str, head_branch: str, base_branch: str) -> PullRequest:
         """Open a merge request; the open one of the same branches, edited, where there is one."""
         document = {"source_branch": head_branch, "target_branch": base_branch}
-        text = {"title": title, "description": body}
+        text = {"title": title, "description": disarm(body)}
         path = f"{self._path}/merge_requests"
         try:
             # A second one of the same branches is refused: it is found below.
