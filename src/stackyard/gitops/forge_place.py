@@ -56,7 +56,7 @@ def find_place(
             if not said
         ]
         raise UsageError(
-            f"Which repository on which forge? {', '.join(missing)} is missing.",
+            f"Which repository on which forge? Missing: {', '.join(missing)}.",
             remedy="Give --forge, --url and --repository, or run it in a job of the forge's CI.",
         )
     return ForgePlace(kind=ForgeKind(kind), url=url, repository=repository)

@@ -42,6 +42,12 @@ _PASSED = (
     "HTTP_PROXY",
     "NO_PROXY",
 )
+# By how the address of a store begins, the variables that log in to it.
+_LOGINS = {
+    "postgres": ("PG",),
+    "s3": ("AWS_",),
+    "http": ("STACKYARD_STORE_TOKEN",),
+}
 _SHORTEST_SECRET = 6
 _LARGEST_BYTES = 512 * 2**20
 
@@ -111,7 +117,7 @@ async def run_verb(context: GitopsContext, checkout: Checkout, run: TargetRun) -
     with _store_for(context, checkout, run.credentials) as (store, descriptors):
         command = process.Command(
             argv=argv,
-            env={**process.environment(), **_passed(), **given, **store},
+            env={**process.environment(), **_passed(), **store, **given, **_fixed(store)},
             cwd=checkout.folder,
             output_limit_bytes=_LARGEST_BYTES,
             grace_s=60.0,
@@ -135,6 +141,19 @@ async def run_verb(context: GitopsContext, checkout: Checkout, run: TargetRun) -
 
 def _passed() -> dict[str, str]:
     return {name: os.environ[name] for name in _PASSED if name in os.environ}
+
+
+def _fixed(store: Mapping[str, str]) -> dict[str, str]:
+    """Return what no credentials of a target change: which store it is, and its key."""
+    return {name: store[name] for name in (STORE_VARIABLE, KEY_FILE_VARIABLE) if name in store}
+
+
+def _login_of(address: str) -> dict[str, str]:
+    """Return the variables of ours that log in to a store."""
+    prefixes = next((names for start, names in _LOGINS.items() if address.startswith(start)), ())
+    return (
+        {name: value for name, value in os.environ.items() if name.startswith(prefixes)} if prefixes else {}
+    )
 
 
 def share_store(context: GitopsContext, checkout: Checkout) -> None:
@@ -169,7 +188,7 @@ def _store_for(
     if store.address is None:
         yield {}, ()
         return
-    own = {STORE_VARIABLE: store.address}
+    own = {**_login_of(store.address), STORE_VARIABLE: store.address}
     made = made_key_file(store)
     if os.environ.get(KEY_FILE_VARIABLE):
         yield own, ()

@@ -12,7 +12,7 @@ from stackyard.cli.views.handovers import handover_documents, show_handovers
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action
 from stackyard.path.plan import Plan, PlanRequest, make_plan
-from stackyard.path.saved_plans import save_plan
+from stackyard.path.saved_plans import IN_STORE, save_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # What a plan is made for, as far as a reader can compare it.
 _BOUND_TO = ("input", "state", "code", "engine", "provider", "mode", "inputs")
 
-__all__ = ["make_plan_request", "plan_document", "plan_result", "run_plan"]
+__all__ = ["describe_stored", "make_plan_request", "plan_document", "plan_result", "run_plan"]
 
 
 async def run_plan(session: Session, values: dict[str, Any]) -> Result:
@@ -54,7 +54,7 @@ def plan_result(run: Run, made: Plan, *, out: str | None = None, is_detailed: bo
     has_changes = bool(made.handovers) or not made.shown.is_empty
     status = ExitStatus.CHANGES if is_detailed and has_changes else ExitStatus.DONE
     return Result(
-        document={**plan_document(made), "plan": out},
+        document={**plan_document(made), "plan": out, **describe_stored(made, out)},
         show=lambda writer: _show(writer, made, out, run.workdir.redactor),
         status=ExitStatus.REFUSED if made.verdict.refused else status,
     )
@@ -87,12 +87,23 @@ def plan_document(made: Plan | StackPlan) -> dict[str, Any]:
         ],
         # Only own code has outputs that count as changes.
         **({"outputs": list(made.changes.outputs)} if made.changes.outputs else {}),
-        # What is no longer as it was applied, and will be as the input says.
-        **({"overwrites": overwritten} if (overwritten := _list_overwritten(made)) else {}),
-        "bound_to": {
-            name: value for name in _BOUND_TO if (value := getattr(made.binding, name)) or name == "state"
-        },
         "guard": verdict_document(made.verdict),
+    }
+
+
+def describe_stored(made: Plan | StackPlan, out: str | None) -> dict[str, Any]:
+    """Return what a program sees besides of a plan that is saved in the store: what it was made for.
+
+    Args:
+        made: The plan.
+        out: What it is found by.
+    """
+    if not out or not out.startswith(IN_STORE):
+        return {}
+    return {
+        "bound_to": {name: getattr(made.binding, name) for name in _BOUND_TO},
+        # What is no longer as it was applied, and will be as the input says.
+        "overwrites": _list_overwritten(made),
     }
 
 

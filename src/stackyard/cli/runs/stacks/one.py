@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.result import Result
-from stackyard.cli.runs.plan import make_plan_request, plan_document
+from stackyard.cli.runs.plan import describe_stored, make_plan_request, plan_document
 from stackyard.cli.runs.stacks.apply_one import AppliedStack, apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.selection import find_removed
@@ -146,7 +146,7 @@ def _plan_result(
 ) -> Result:
     status = ExitStatus.CHANGES if is_detailed and not made.changes.is_empty else ExitStatus.DONE
     return Result(
-        document={**stack_document(made), "plan": out},
+        document={**stack_document(made), "plan": out, **describe_stored(made, out)},
         show=lambda writer: show_plan(writer, made, run.workdir.redactor, out),
         status=ExitStatus.REFUSED if made.verdict.refused else status,
     )
