@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.cli import stackyard
+from tests.support.pages import Reader
 
 from stackyard.base.errors import UsageError
 from stackyard.clients.forge.model import ForgeKind
@@ -17,6 +18,7 @@ from stackyard.gitops.workflows import Runner, WorkflowFile, make_workflows
 
 HOSTED = Runner(release="https://example.org/stackyard/1.0", sums="0123456789abcdef" * 4)
 OWN = Runner(label="control")
+PAGE = "docs/howto/pull-requests-ci.md"
 ACTIONS = (ForgeKind.GITHUB, ForgeKind.GITEA)
 
 
@@ -122,3 +124,9 @@ def test_the_verb_writes_once_and_never_over_what_is_there(tmp_path: Path) -> No
     assert stackyard(*words, "--force", cwd=tmp_path).document["written"] == [
         ".github/workflows/stackyard.yml"
     ]
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    reader = Reader(folder=tmp_path, programs=tmp_path / "bin")
+    printed = "".join(printed for block, printed in reader.follow(PAGE) if block.not_run is None)
+    assert "Wrote .github/workflows/stackyard.yml" in printed
