@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+from tests.support.forge_double_rig import open_described_github_rig, open_github_rig, open_gitlab_rig
 from tests.support.forges import HOOK_SECRET, ForgeRig, open_inbox
 from tests.support.gitea_rig import open_gitea_rig
 
@@ -35,8 +36,14 @@ from stackyard.clients.forge.protocol import Forge
 
 OPENERS: dict[str, Callable[[], AbstractAsyncContextManager[ForgeRig]]] = {
     "gitea": open_gitea_rig,
+    "github": open_github_rig,
+    "github-openapi": open_described_github_rig,
+    "gitlab": open_gitlab_rig,
 }
-MARKS = {"gitea": [pytest.mark.judges("gitea")]}
+MARKS = {
+    "gitea": [pytest.mark.judges("gitea")],
+    "github-openapi": [pytest.mark.judges("github-openapi", "github-webhooks")],
+}
 OPEN = pytest.mark.parametrize(
     "open_rig", [pytest.param(opener, id=name, marks=MARKS.get(name, ())) for name, opener in OPENERS.items()]
 )
@@ -57,7 +64,7 @@ async def open_pull(rig: ForgeRig, forge: Forge, branch: str = "feature/more") -
 
 
 async def wait_until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for pause_s in Backoff(first_s=0.05, longest_s=0.5):
             if await is_so():
                 return
@@ -171,9 +178,9 @@ async def test_all_pages_of_a_long_list_are_read(open_rig: Opener) -> None:
 async def test_changed_files_say_what_became_of_them(open_rig: Opener) -> None:
     async with open_both(open_rig) as (rig, forge):
         text = "".join(f"# line {number}\n" for number in range(30))
-        await rig.commit("main", {"old name.tf": text, "gone.tf": "#\n", "ä/ö.tf": "#\n"})
+        await rig.commit("main", {"old name.tf": text, "gone.tf": "gone\n", "ä/ö.tf": "#\n"})
         await rig.commit("change", {"new name.tf": text}, moved="old name.tf")
-        await rig.commit("change", {"gone.tf": None, "ä/ö.tf": "# more\n", "made.tf": "#\n"})
+        await rig.commit("change", {"gone.tf": None, "ä/ö.tf": "# more\n", "made.tf": "made {}\n"})
         pull = await forge.open_pull("Change", "", "change", "main")
         files = await forge.changed_files(pull.number)
         assert sorted(files, key=lambda file: file.path) == [
@@ -382,7 +389,7 @@ async def test_webhook_tells_of_what_happens_and_is_one(open_rig: Opener) -> Non
         assert await forge.ensure_webhook(inbox.url, "another secret")
         assert not await forge.ensure_webhook(inbox.url, HOOK_SECRET)
         commit = await rig.commit("feature/a", {"a": "1"})
-        push = await inbox.wait_for(rig.kind, EventKind.PUSH)
+        push = await inbox.wait_for(rig.kind, EventKind.PUSH, "feature/a")
         assert (push.repository, push.branch, push.commit) == (rig.repository, "feature/a", commit)
         assert push.author == rig.author
         pull = await forge.open_pull("Add a", "", "feature/a", "main")

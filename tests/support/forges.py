@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
+from stackyard.clients.forge.failures import WebhookRefusedError
 from stackyard.clients.forge.model import EventKind, ForgeKind, WebhookEvent
 from stackyard.clients.forge.open_forge import open_forge
 from stackyard.clients.forge.protocol import Forge
@@ -25,7 +26,7 @@ __all__ = ["HOOK_SECRET", "ForgeRig", "Inbox", "open_inbox"]
 
 HOOK_SECRET = "only the forge and we know"
 PATIENCE = Patience(answer_s=20.0, away_s=5.0)
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 @dataclass
@@ -41,13 +42,17 @@ class Inbox:
     deliveries: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def wait_for(self, kind: ForgeKind, event: EventKind, action: str = "") -> WebhookEvent:
+    async def wait_for(self, kind: ForgeKind, event: EventKind, branch: str = "") -> WebhookEvent:
         """Return the first event of a kind that arrived or arrives; each delivery is proven."""
         async with asyncio.timeout(WAIT_S), self.arrived:
             while True:
                 for headers, body in self.deliveries:
-                    found = read_webhook(kind, headers, body, HOOK_SECRET)
-                    if found.kind is event and action in ("", found.action):
+                    try:
+                        found = read_webhook(kind, headers, body, HOOK_SECRET)
+                    except WebhookRefusedError:
+                        # It was made with the secret before.
+                        continue
+                    if found.kind is event and branch in ("", found.branch):
                         return found
                 await self.arrived.wait()
 

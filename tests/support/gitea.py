@@ -40,12 +40,13 @@ START_S = 120.0
 PR_SET_PDEATHSIG = 1
 # What it does now and then; it does not start unless each has a text in its pages.
 CRON_TASKS = """
-archive_cleanup cancel_abandoned_jobs check_repo_stats cleanup_actions cleanup_hook_task_table cleanup_packages
-delete_generated_repository_avatars delete_inactive_accounts delete_missing_repos delete_old_actions
-delete_old_system_notices delete_repo_archives deleted_branches_cleanup gc_lfs git_gc_repos
-rebuild_issue_indexer reinit_missing_repos repo_health_check resync_all_hooks resync_all_sshkeys
-resync_all_sshprincipals start_schedule_tasks stop_endless_tasks stop_zombie_tasks sync_external_users
-sync_repo_licenses update_checker update_migration_poster_id update_mirrors
+archive_cleanup cancel_abandoned_jobs check_repo_stats cleanup_actions cleanup_hook_task_table
+cleanup_packages delete_generated_repository_avatars delete_inactive_accounts delete_missing_repos
+delete_old_actions delete_old_system_notices delete_repo_archives deleted_branches_cleanup gc_lfs
+git_gc_repos rebuild_issue_indexer reinit_missing_repos repo_health_check resync_all_hooks
+resync_all_sshkeys resync_all_sshprincipals start_schedule_tasks stop_endless_tasks
+stop_zombie_tasks sync_external_users sync_repo_licenses update_checker update_migration_poster_id
+update_mirrors
 """
 CONFIG = """
 RUN_MODE = prod
@@ -69,7 +70,7 @@ SQLITE_JOURNAL_MODE = WAL
 [security]
 INSTALL_LOCK = true
 SECRET_KEY = {secret}
-PASSWORD_HASH_ALGO = pbkdf2_v1
+PASSWORD_HASH_ALGO = pbkdf2$10$50
 MIN_PASSWORD_LENGTH = 6
 
 [service]
@@ -121,6 +122,7 @@ class Gitea:
     port: int
     admin_token: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None)
+    people: dict[str, GiteaUser] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     @property
@@ -138,6 +140,12 @@ class Gitea:
         made = self.call("POST", f"/users/{login}/tokens", token, authorization=f"Basic {basic}")
         return GiteaUser(login=login, token=made["sha1"], password=password)
 
+    def find_user(self, role: str) -> GiteaUser:
+        """Return the user that tests share for a role; each has a repository of its own."""
+        if role not in self.people:
+            self.people[role] = self.new_user()
+        return self.people[role]
+
     def new_organization(self) -> str:
         return str(self.call("POST", "/orgs", {"username": self._new_name("org")})["username"])
 
@@ -146,6 +154,11 @@ class Gitea:
         made = self.call("POST", f"/orgs/{organization}/teams", team)
         for member in members:
             self.call("PUT", f"/teams/{made['id']}/members/{member.login}")
+
+    def add_owner(self, organization: str, user: GiteaUser) -> None:
+        teams = self.call("GET", f"/orgs/{organization}/teams")
+        owners = next(team["id"] for team in teams if team["name"] == "Owners")
+        self.call("PUT", f"/teams/{owners}/members/{user.login}")
 
     def new_repository(self, owner: GiteaUser, *, private: bool = True) -> str:
         """Make an empty repository of a user, and return its name with the owner's."""

@@ -7,6 +7,7 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from tests.support.forges import ForgeRig
 from tests.support.gitea import Gitea, GiteaUser, require_gitea
@@ -34,7 +35,7 @@ class GiteaRig(ForgeRig):
     def __init__(self, server: Gitea) -> None:
         self.server = server
         names = ("bot", "author", "reviewer", "reader", "stranger")
-        self.users: dict[str, GiteaUser] = {name: server.new_user() for name in names}
+        self.users: dict[str, GiteaUser] = {name: server.find_user(name) for name in names}
         owner = server.new_organization()
         repository = server.new_organization_repository(owner)
         super().__init__(server.url, repository, self.users["bot"].token)
@@ -43,8 +44,8 @@ class GiteaRig(ForgeRig):
         )
         self.team = f"{owner}/keepers"
         server.new_team(owner, "keepers", self.users["reviewer"])
-        # Only who is in the organization may ask who is in its teams.
-        server.new_team(owner, "robots", self.users["bot"])
+        # Only the owners of an organization may ask who is in its teams.
+        server.add_owner(owner, self.users["bot"])
         for name, permission in {
             "bot": "admin",
             "author": "write",
@@ -84,7 +85,9 @@ class GiteaRig(ForgeRig):
         self, who: str, where: str, start: str, name: str, text: str | None, moved: str
     ) -> dict[str, Any]:
         try:
-            there = await self._ask(who, "GET", f"/contents/{moved or name}?ref={start}", None, where)
+            there = await self._ask(
+                who, "GET", f"/contents/{quote(moved or name)}?ref={quote(start)}", None, where
+            )
         except AssertionError:
             there = None
         content = {} if text is None else {"content": base64.b64encode(text.encode()).decode()}
@@ -125,7 +128,7 @@ class GiteaRig(ForgeRig):
         return int((await self._ask(self.stranger, "POST", "/pulls", document))["number"])
 
     async def revoke(self) -> None:
-        user = self.users["bot"]
+        user = self.server.people.pop("bot")
         basic = base64.b64encode(f"{user.login}:{user.password}".encode()).decode()
         path = f"/users/{user.login}/tokens/tests"
         await asyncio.to_thread(self.server.call, "DELETE", path, authorization=f"Basic {basic}")

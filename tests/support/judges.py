@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support import octokit
+from tests.support.octokit import Package
 
 from stackyard.engine.tools import managed
 from stackyard.engine.tools.table import INSTALLABLE
@@ -35,10 +37,12 @@ class Judge:
     Attributes:
         name: What marks and tests call it.
         program: The name of its file, where that is another.
+        package: A package of npm with a description that judges, instead of a program.
     """
 
     name: str
     program: str = ""
+    package: Package | None = None
 
     @property
     def variable(self) -> str:
@@ -53,6 +57,8 @@ class Judge:
 
     def search(self) -> str | None:
         """Return the program that is installed."""
+        if self.package is not None:
+            return str(self.package.path) if self.package.path.is_file() else None
         return next(map(str, managed.copies(self.name)), None) or shutil.which(self.program or self.name)
 
 
@@ -70,6 +76,9 @@ JUDGES = {
         Judge(name="etcd"),
         Judge(name="kubectl"),
         Judge(name="gitea"),
+        # Where npm is on PATH, the tests themselves download these.
+        Judge(name=octokit.REST.judge, package=octokit.REST),
+        Judge(name=octokit.WEBHOOKS.judge, package=octokit.WEBHOOKS),
     )
 }
 

@@ -246,6 +246,7 @@ class Protection:
         blocks_pushes: Whether nobody may push to it directly.
         binds_admins: Whether all of it holds for administrators too.
         checks: The statuses that must be there and well.
+        requires_all_checks: Whether every status that is there must be well; GitLab knows only this.
         approvals: How many approvals a change needs.
         dismisses_stale: Whether a new commit takes approvals back.
         requires_up_to_date: Whether a change must contain the last commit of the branch.
@@ -255,6 +256,7 @@ class Protection:
     blocks_pushes: bool = False
     binds_admins: bool = False
     checks: tuple[str, ...] = ()
+    requires_all_checks: bool = False
     approvals: int = 0
     dismisses_stale: bool = False
     requires_up_to_date: bool = False

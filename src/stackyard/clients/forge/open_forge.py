@@ -56,4 +56,10 @@ def open_forge(
         from stackyard.clients.forge.gitea.adapter import GiteaForge  # lazy: one forge is used
 
         return GiteaForge(url, repository, token, ca=ca, patience=patience)
-    raise ForgeRefusedError(f"There is no adapter for {kind.value}.")
+    if kind is ForgeKind.GITHUB:
+        from stackyard.clients.forge.github.adapter import GithubForge  # lazy: one forge is used
+
+        return GithubForge(url, repository, token, ca=ca, patience=patience)
+    from stackyard.clients.forge.gitlab.adapter import GitlabForge  # lazy: one forge is used
+
+    return GitlabForge(url, repository, token, ca=ca, patience=patience)

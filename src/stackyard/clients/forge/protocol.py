@@ -120,7 +120,11 @@ class Forge(Protocol):
     # --- Comments and statuses
 
     async def comments(self, number: int, *, after: int = 0) -> Sequence[Comment]:
-        """Return the comments of a pull request or an issue, in their order; only those with a higher id."""
+        """Return the comments of a pull request or an issue, in their order; only those with a higher id.
+
+        On GitLab, where issues have numbers of their own, the number is that of a merge request, here and in
+        the other methods about comments.
+        """
         ...
 
     async def comment(self, number: int, id_: int) -> Comment | None:
@@ -168,5 +172,8 @@ class Forge(Protocol):
         ...
 
     async def ensure_webhook(self, url: str, secret: str) -> bool:
-        """Have the forge tell an address of what happens, and return whether it had to be changed."""
+        """Have the forge tell an address of what happens, and return whether it had to be changed.
+
+        The secret is set again in any case: no forge shows it.
+        """
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.errors import FileError
 from stackyard.base.http_failures import describe_failure
 from stackyard.base.redaction import Redactor
-from stackyard.clients.forge.answers import Answer, as_list
+from stackyard.clients.forge.answers import Answer, as_list, as_object
 from stackyard.clients.forge.failures import (
     ForgeAnswerError,
     ForgeError,
@@ -157,7 +158,13 @@ class Transport:
         raise AssertionError("the pauses have no end")
 
     async def pages(
-        self, path: str, query: Mapping[str, str] | None = None, *, size: int = 50, size_name: str = "limit"
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        size: int = 50,
+        size_name: str = "limit",
+        key: str = "",
     ) -> AsyncIterator[list[dict[str, Any]]]:
         """Yield a list page by page.
 
@@ -169,6 +176,7 @@ class Transport:
             query: The parameters, besides those of the pages.
             size: How many items of a page to ask for; forges give fewer where that is too many.
             size_name: What the forge calls the size.
+            key: Where the list is in an object; empty where the answer is the list.
 
         Raises:
             ForgeError: There is no answer, or it is an error.
@@ -177,7 +185,8 @@ class Transport:
         for number in range(1, _MOST_PAGES + 1):
             asked = {**(query or {}), "page": str(number), size_name: str(size)}
             answer = await self.get(path, asked)
-            items = as_list(answer.document, path)
+            document = as_object(answer.document, path).get(key) if key else answer.document
+            items = as_list(document, path)
             seen += len(items)
             yield items
             if not items or not _has_next(answer, len(items), seen, size):
@@ -185,14 +194,20 @@ class Transport:
         raise ForgeAnswerError(f"GET {path} has more than {_MOST_PAGES} pages.")
 
     async def collect(
-        self, path: str, query: Mapping[str, str] | None = None, *, size: int = 50, size_name: str = "limit"
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        size: int = 50,
+        size_name: str = "limit",
+        key: str = "",
     ) -> list[dict[str, Any]]:
         """Return all items of a list, as `pages` does.
 
         Raises:
             ForgeError: There is no answer, or it is an error.
         """
-        pages = self.pages(path, query, size=size, size_name=size_name)
+        pages = self.pages(path, query, size=size, size_name=size_name, key=key)
         return [item async for page in pages for item in page]
 
     async def _send_once(
@@ -223,7 +238,11 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=self._patience.answer_s, sock_connect=_CONNECT_S)
         options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False}
         if body is not None:
-            options |= {"data": orjson.dumps(body), "headers": {"Content-Type": "application/json"}}
+            # A stream: a large text is not sent in one piece, which would hold up everything else.
+            options |= {
+                "data": io.BytesIO(orjson.dumps(body)),
+                "headers": {"Content-Type": "application/json"},
+            }
         try:
             async with self._session.request(request.method, url, **options) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}

@@ -124,9 +124,10 @@ def _collect_headers(headers: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
-        if key in found and found[key] != value and key.startswith(("x-", "content-", "idempotency-")):
+        if key in found and key.startswith(("x-", "content-", "idempotency-")):
             raise WebhookRefusedError("The delivery has a header twice.")
-        found[key] = value
+        # What was no text in the header is not one that proves anything.
+        found[key] = value.encode("utf-8", "replace").decode()
     return found
 
 

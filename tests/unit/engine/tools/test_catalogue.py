@@ -59,5 +59,5 @@ def test_an_engine_is_what_its_answer_says_whatever_its_file_is_called(
 def test_the_catalogue_has_each_program_once_and_says_what_needs_it() -> None:
     names = [tool.name for tool in CATALOGUE]
     first = ["tofu", "terraform", "git", "ssh", "ansible-playbook", "sops", "packer", "qemu", "opa"]
-    assert names == [*first, "talosctl", "task", "kube-apiserver", "etcd"]
+    assert names == [*first, "talosctl", "task", "kube-apiserver", "etcd", "gitea"]
     assert all(tool.needed_for and tool.programs for tool in CATALOGUE)

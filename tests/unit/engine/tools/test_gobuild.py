@@ -188,3 +188,19 @@ def test_a_proxy_that_cannot_be_reached_is_a_reason_without_its_password(
     with pytest.raises(ToolBuildError, match="cannot be downloaded") as caught:
         build(way(), work)
     assert "hunter22" not in caught.value.detail
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler on PATH")
+def test_tags_and_parts_in_c_are_built_as_the_makers_do(proxy: GoProxy, work: Path) -> None:
+    answer = '// static int answer() { return 42; }\nimport "C"\n'
+    code = f"package main\n\n{answer}\nfunc main() {{ print(C.answer(), said) }}\n"
+    files = {
+        "go.mod": "module example.test/tiny\n\ngo 1.24\n",
+        "cmd/tofu/main.go": code,
+        "cmd/tofu/with.go": '//go:build sqlite && unlock\n\npackage main\n\nconst said = " with"\n',
+        "cmd/tofu/without.go": '//go:build !(sqlite && unlock)\n\npackage main\n\nconst said = " without"\n',
+    }
+    proxy.add("example.test/tiny", "v1.12.6", files)
+    program = dataclasses.replace(TINY, tags=("sqlite", "unlock"), uses_c=True)
+    module = GoModule(program=program, shipped_version="0.0.0", shipped_files={})
+    assert build(module, work) == "42 with"

@@ -8,8 +8,8 @@ from stackyard.clients.forge.answers import as_list, as_object
 from stackyard.clients.forge.failures import ForgeNotFoundError
 from stackyard.clients.forge.gitea.documents import read_comment, read_issue, read_status
 from stackyard.clients.forge.gitea.repository import GiteaRepository
-from stackyard.clients.forge.once import create_once
-from stackyard.clients.forge.texts import cut_text, is_same_text, quote
+from stackyard.clients.forge.once import create_comment_once, create_issue_once
+from stackyard.clients.forge.texts import cut_text, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,18 +41,7 @@ class GiteaMessages(GiteaRepository):
             answer = await self._transport.send("POST", path, {"body": body})
             return read_comment(as_object(answer.document, "a comment"))
 
-        async def find() -> Comment | None:
-            login = await self.login()
-            return next(
-                (
-                    one
-                    for one in reversed(await self.comments(number))
-                    if one.author == login and is_same_text(one.body, body)
-                ),
-                None,
-            )
-
-        return await create_once(create, find)
+        return await create_comment_once(self, number, body, create)
 
     async def edit_comment(self, number: int, id_: int, body: str) -> Comment | None:
         """Replace the text of a comment; None where it was deleted."""
@@ -61,17 +50,7 @@ class GiteaMessages(GiteaRepository):
     async def statuses(self, commit: str) -> Sequence[CommitStatus]:
         """Return the last status of each context of a commit."""
         path = f"{self._path}/commits/{quote(commit)}/status"
-        found: dict[str, CommitStatus] = {}
-        page = 1
-        while True:
-            answer = await self._transport.get(path, {"page": str(page), "limit": "50"})
-            document = as_object(answer.document, "the statuses of a commit")
-            statuses = [read_status(one) for one in as_list(document.get("statuses"), "statuses")]
-            known = len(found)
-            found |= {status.context: status for status in statuses}
-            if len(found) == known:
-                return tuple(found.values())
-            page += 1
+        return tuple(map(read_status, await self._transport.collect(path, key="statuses")))
 
     async def set_status(self, commit: str, status: CommitStatus) -> None:
         """Say something of a commit. Texts that are too long are cut."""
@@ -103,11 +82,7 @@ class GiteaMessages(GiteaRepository):
             )
             return read_issue(as_object(answer.document, "an issue"))
 
-        async def find() -> Issue | None:
-            same = (one for one in await self.find_issues(title) if is_same_text(one.body, body))
-            return next((one for one in same if one.title == title), None)
-
-        return await create_once(create, find)
+        return await create_issue_once(self, title, body, create)
 
     async def edit_issue(
         self, number: int, *, title: str | None = None, body: str | None = None, is_open: bool | None = None

@@ -43,7 +43,8 @@ async def protect_branch(transport: Transport, repository: str, protection: Prot
     document = {
         "enable_push": not protection.blocks_pushes,
         "block_admin_merge_override": protection.binds_admins,
-        "enable_status_check": bool(protection.checks),
+        # Where no name is given, all that are there must be well.
+        "enable_status_check": bool(protection.checks) or protection.requires_all_checks,
         "status_check_contexts": list(protection.checks),
         "required_approvals": protection.approvals,
         "dismiss_stale_approvals": protection.dismisses_stale,
@@ -71,6 +72,7 @@ def _read_rule(branch: str, document: Mapping[str, Any]) -> Protection:
         blocks_pushes=not read_flag(document, "enable_push"),
         binds_admins=read_flag(document, "block_admin_merge_override"),
         checks=tuple(map(str, contexts)) if is_checked else (),
+        requires_all_checks=is_checked and not contexts,
         approvals=read_number(document, "required_approvals"),
         dismisses_stale=read_flag(document, "dismiss_stale_approvals"),
         requires_up_to_date=read_flag(document, "block_on_outdated_branch"),

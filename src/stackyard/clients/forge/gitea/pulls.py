@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from stackyard.base.backoff import Backoff
-from stackyard.clients.forge.answers import as_list, as_object, read_number, read_text
+from stackyard.clients.forge.answers import as_object, read_number, read_text
 from stackyard.clients.forge.failures import ForgeConflictError, ForgeNotFoundError, ForgeRefusedError
 from stackyard.clients.forge.gitea.documents import PERMISSIONS, read_changed_file, read_pull, read_review
 from stackyard.clients.forge.gitea.repository import GiteaRepository
@@ -116,7 +116,7 @@ class GiteaPulls(GiteaRepository):
     async def is_member(self, team: str, login: str) -> bool:
         """Return whether somebody is in a team (`ORG/TEAM`)."""
         organization, slash, name = team.rpartition("/")
-        organization = organization if slash else self._owner
+        organization = organization if slash else self._name.partition("/")[0]
         found = await self._find_team(organization, name)
         try:
             await self._transport.get(f"/teams/{found}/members/{quote(login)}")
@@ -158,18 +158,8 @@ class GiteaPulls(GiteaRepository):
         return pull if pull.state is PullState.MERGED else None
 
     async def _find_team(self, organization: str, name: str) -> int:
-        path, page, count = f"/orgs/{quote(organization)}/teams/search", 1, 0
-        while True:
-            query = {"q": name, "include_desc": "false", "page": str(page), "limit": "50"}
-            answer = await self._transport.get(path, query)
-            teams = as_list(as_object(answer.document, "teams").get("data"), "teams")
-            for team in teams:
-                if read_text(team, "name").casefold() == name.casefold():
-                    return read_number(team, "id")
-            count += len(teams)
-            total = answer.headers.get("x-total-count", "")
-            if not teams or not total.isdecimal() or count >= int(total):
-                raise ForgeNotFoundError(
-                    f"The forge has no team {organization}/{name} that the token may see."
-                )
-            page += 1
+        # The search for teams finds only those that the owner of the token is in.
+        for team in await self._transport.collect(f"/orgs/{quote(organization)}/teams"):
+            if read_text(team, "name").casefold() == name.casefold():
+                return read_number(team, "id")
+        raise ForgeNotFoundError(f"The forge has no team {organization}/{name}.")

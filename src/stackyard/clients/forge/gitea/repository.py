@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING, Any, Self
-
-from stackyard.clients.forge.answers import as_object, read_text
+from stackyard.clients.forge.adapter import ForgeAdapter
+from stackyard.clients.forge.answers import read_text
 from stackyard.clients.forge.gitea.documents import read_repository
-from stackyard.clients.forge.model import CloneAccess, ForgeKind, ForgeLimits, ForgeRepository
+from stackyard.clients.forge.model import ForgeKind, ForgeLimits, ForgeRepository
 from stackyard.clients.forge.texts import quote
-from stackyard.clients.forge.transport import Transport
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from stackyard.clients.forge.transport import Patience
 
 __all__ = ["GiteaRepository"]
 
@@ -22,43 +14,19 @@ __all__ = ["GiteaRepository"]
 _LIMITS = ForgeLimits(comment_chars=200_000, context_chars=255, description_chars=255)
 
 
-class GiteaRepository:
-    """A repository on Gitea or Forgejo, and how it is reached.
+class GiteaRepository(ForgeAdapter):
+    """A repository on Gitea or Forgejo, and how it is reached."""
 
-    Args:
-        url: The address of the forge.
-        repository: `owner/name`.
-        token: The token of a user.
-        ca: A file with certificates that the forge may be signed by, besides those of the system.
-        patience: How long to wait.
+    @property
+    def _path(self) -> str:
+        """The path of the repository in the interface."""
+        return "/repos/" + "/".join(map(quote, self._name.split("/")))
 
-    Raises:
-        ForgeRefusedError: The address is none.
-    """
+    def _find_api(self) -> str:
+        return f"{self._url}/api/v1"
 
-    def __init__(
-        self,
-        url: str,
-        repository: str,
-        token: str,
-        *,
-        ca: Path | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        url = url.rstrip("/")
-        basic = base64.b64encode(f"stackyard:{token}".encode()).decode()
-        headers = {"Authorization": f"token {token}"}
-        self._transport = Transport(f"{url}/api/v1", headers, (token, basic), ca=ca, patience=patience)
-        self._owner = repository.partition("/")[0]
-        self._path = "/repos/" + "/".join(map(quote, repository.split("/")))
-        self._access = CloneAccess(url=f"{url}/{repository}.git", headers={"Authorization": f"Basic {basic}"})
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._transport.__aexit__(*exc)
+    def _make_headers(self, token: str) -> dict[str, str]:
+        return {"Authorization": f"token {token}"}
 
     @property
     def kind(self) -> ForgeKind:
@@ -70,11 +38,6 @@ class GiteaRepository:
         """How long texts may be."""
         return _LIMITS
 
-    @property
-    def clone_access(self) -> CloneAccess:
-        """How git fetches the repository."""
-        return self._access
-
     async def login(self) -> str:
         """Return whose token it is."""
         return read_text(await self._object("/user", "a user"), "login")
@@ -82,6 +45,3 @@ class GiteaRepository:
     async def repository(self) -> ForgeRepository:
         """Return what is known of the repository."""
         return read_repository(await self._object(self._path, "a repository"))
-
-    async def _object(self, path: str, what: str) -> dict[str, Any]:
-        return as_object((await self._transport.get(path)).document, what)
