@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackyard.base.errors import BusyError, StackyardError
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
 from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
@@ -186,7 +186,13 @@ async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
         return _with_plan(known, _make_plan(work, commits, notes=(note,)))
     commits = replace(commits, tree=tree)
     place = checkouts.merge_result(pull.base, pull.head, branch=pull.base_branch)
-    return await _plan_files(work, known, commits, place, force=force)
+    try:
+        return await _plan_files(work, known, commits, place, force=force)
+    except InvalidInputError as err:
+        # Of the files of the pull request: stackyard.yaml, the order of stacks.
+        found = "".join(f"\n> - {code(one.detail)}" for one in err.diagnostics[:20])
+        note = f"It cannot be planned: {code(err.detail)}{found}"
+        return _with_plan(known, _make_plan(work, commits, notes=(note,)))
 
 
 def _why_not(work: PullWork) -> str:
