@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackyard.base.errors import BusyError, StackyardError
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
 from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
@@ -31,11 +31,12 @@ from stackyard.gitops.statuses import tell_begin
 from stackyard.gitops.targets import find_changed_targets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
     from stackyard.clients.forge.model import PullRequest
     from stackyard.gitops.context import GitopsContext
-    from stackyard.gitops.model import Checkout
+    from stackyard.gitops.model import Checkout, TargetPlan
 
 __all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull", "unlock_pull"]
 
@@ -185,7 +186,13 @@ async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
         return _with_plan(known, _make_plan(work, commits, notes=(note,)))
     commits = replace(commits, tree=tree)
     place = checkouts.merge_result(pull.base, pull.head, branch=pull.base_branch)
-    return await _plan_files(work, known, commits, place, force=force)
+    try:
+        return await _plan_files(work, known, commits, place, force=force)
+    except InvalidInputError as err:
+        # Of the files of the pull request: stackyard.yaml, the order of stacks.
+        found = "".join(f"\n> - {code(one.detail)}" for one in err.diagnostics[:20])
+        note = f"It cannot be planned: {code(err.detail)}{found}"
+        return _with_plan(known, _make_plan(work, commits, notes=(note,)))
 
 
 def _why_not(work: PullWork) -> str:
@@ -217,29 +224,49 @@ async def _plan_files(
     context = work.context
     if known is not None:
         known = replace(known, acknowledged=list_current(known, commits.head, commits.tree))
-    acknowledged = () if known is None else known.acknowledged
     is_same = known is not None and (known.plan.head, known.plan.tree) == (commits.head, commits.tree)
-    fitting = await keep_fitting(context, known) if known is not None and is_same and not force else {}
-    if len(fitting) < 1 or known is None or len(fitting) < len(known.plan.targets):
-        await tell_begin(context.forge, commits.head, "is being planned")
+    fitting: Mapping[str, TargetPlan] = {}
+    if known is not None and is_same and not force:
+        fitting = await keep_fitting(context, known)
+        if len(fitting) == len(known.plan.targets) and _is_shown_on(known.plan, commits.base):
+            return known
+    await tell_begin(context.forge, commits.head, "is being planned")
     async with place as checkout:
-        is_allowed = known is not None and find_allowed_commit(known, commits.head)
-        if not work.pull.is_fork or is_allowed:
-            # Before anything is looked at, so that what is remembered of the files is kept.
-            share_store(context, checkout)
-        changes = await find_changed_targets(context.checkouts, checkout, commits.base, context.store)
-        findings = {} if is_allowed else await check_code(context.checkouts, checkout, commits.base, changes)
-        order = PlanOrder(
-            targets=changes.targets,
-            takes_outputs=changes.takes_outputs,
-            findings=findings,
-            acknowledged=acknowledged,
-            credentials=Credentials.NONE if work.pull.is_fork and not is_allowed else Credentials.PLAN,
-            known=fitting,
-        )
+        order = await _make_order(work, known, commits, checkout, fitting)
         targets = await plan_targets(context, checkout, order)
     plan = replace(_make_plan(work, commits), targets=targets)
     return _with_plan(known, plan)
+
+
+async def _make_order(
+    work: PullWork,
+    known: PullRecord | None,
+    commits: _Commits,
+    checkout: Checkout,
+    fitting: Mapping[str, TargetPlan],
+) -> PlanOrder:
+    """Return what is to be planned in a checkout, and what in its code holds it up."""
+    context = work.context
+    is_allowed = known is not None and find_allowed_commit(known, commits.head)
+    is_trusted = is_allowed or not work.pull.is_fork
+    if is_trusted:
+        # Before anything is looked at, so that what is remembered of the files is kept.
+        share_store(context, checkout)
+    changes = await find_changed_targets(context.checkouts, checkout, commits.base, context.store)
+    findings = {} if is_allowed else await check_code(context.checkouts, checkout, commits.base, changes)
+    return PlanOrder(
+        targets=changes.targets,
+        takes_outputs=changes.takes_outputs,
+        findings=findings,
+        acknowledged=() if known is None else known.acknowledged,
+        credentials=Credentials.PLAN if is_trusted else Credentials.NONE,
+        known=fitting,
+    )
+
+
+def _is_shown_on(plan: PullPlan, base: str) -> bool:
+    """Return whether a plan is of a commit of the base branch, and was not held back."""
+    return plan.base == base and not plan.notes
 
 
 def _make_plan(work: PullWork, commits: _Commits, *, notes: tuple[str, ...] = ()) -> PullPlan:
