@@ -70,6 +70,7 @@ DOORS = {
     "asyncssh": {"clients.ssh", "pvelab"},
     "boto3": {"clients.objects"},
     "psycopg": {"clients.objects"},
+    "procrastinate": {"gitops"},
     "proxmoxer": {"clients.proxmox"},
     "grpclib": {"base.grpc_server", "clients.talos", "provider", "pvelab"},
     "tree_sitter": {"base.documents"},

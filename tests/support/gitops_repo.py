@@ -36,6 +36,7 @@ class PullRepository:
             if text is None:
                 continue
             if text.startswith("-> "):
+                path.unlink(missing_ok=True)
                 os.symlink(text.removeprefix("-> "), path)
             else:
                 path.write_text(text)

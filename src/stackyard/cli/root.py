@@ -56,6 +56,11 @@ _COMMANDS = {
         name="drift",
         help="Show where the cluster differs from the input of TARGET, and list unmanaged guests.",
     ),
+    "gitops": LazyCommand(
+        module="stackyard.cli.commands.gitops",
+        name="gitops",
+        help="Plan pull requests, and apply what was reviewed.",
+    ),
     "import": LazyCommand(
         module="stackyard.cli.commands.import_guests",
         name="import_guests",

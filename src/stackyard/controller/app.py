@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from stackyard.base.serving import Handler
     from stackyard.controller.admission import Admission
     from stackyard.controller.repositories.library import Library
     from stackyard.controller.specs import SpecCollection
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ControllerApp"]
 
 _STATE = "/state/"
+_GITOPS = "/gitops/"
 _GIT = ".git"
 _METHODS = {route.name: route.methods for route in ROUTES}
 
@@ -47,6 +49,7 @@ class ControllerApp:
         admission: Decides who may have what.
         library: The repositories; None serves none.
         state: The state service, for all below /state/; None serves none.
+        gitops: What answers below /gitops/: webhooks of a forge; None answers nothing there.
         on_failure: Told what went wrong on our side; its client learns nothing of it.
     """
 
@@ -57,6 +60,7 @@ class ControllerApp:
         *,
         library: Library | None = None,
         state: StateApp | None = None,
+        gitops: Handler | None = None,
         on_failure: Callable[[StackyardError], None] = lambda err: None,
     ) -> None:
         self.book = book
@@ -65,6 +69,7 @@ class ControllerApp:
         self._admission = admission
         self._library = library
         self._state = state
+        self._gitops = gitops
         self._on_failure = on_failure
         self._openapi = orjson.dumps(openapi())
         self._handlers: dict[str, Handle] = {
@@ -82,6 +87,8 @@ class ControllerApp:
         """Answer one request."""
         if self._state is not None and request.raw_path.startswith(_STATE):
             return await self._to_state(request, self._state)
+        if self._gitops is not None and request.raw_path.startswith(_GITOPS):
+            return await self._to_gitops(request, self._gitops)
         began, route = time.monotonic(), "other"
         try:
             asked = read_path(request.raw_path)
@@ -116,6 +123,12 @@ class ControllerApp:
         began = time.monotonic()
         response = await state.handle(request, path=request.raw_path.removeprefix(_STATE.rstrip("/")))
         self.metrics.count_request("state", response.status, time.monotonic() - began)
+        return response
+
+    async def _to_gitops(self, request: web.BaseRequest, gitops: Handler) -> web.StreamResponse:
+        began = time.monotonic()
+        response = await gitops(request)
+        self.metrics.count_request("gitops", response.status, time.monotonic() - began)
         return response
 
     # --- Specs

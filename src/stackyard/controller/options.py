@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from stackyard.base.serving import Handler
+
 __all__ = ["DEFAULT_PORT", "ControllerOptions"]
 
 DEFAULT_PORT = 44443
@@ -36,6 +38,7 @@ class ControllerOptions:
         repo_token: Opens every repository; that of the site, or a random one, when absent.
         state: The store of the state service below /state/; None serves none.
         state_key_file: The keys of a store that is encrypted at rest.
+        gitops: What answers below /gitops/; None answers nothing there.
         guests: The specs of guests that the files of the site need not name, by the names of the guests.
         run_tokens: Whether signed tokens are of this run alone: no key and no list outlives it.
         limits: What clients are granted.
@@ -55,6 +58,7 @@ class ControllerOptions:
     repo_token: str | None = field(default=None, repr=False)
     state: Path | str | None = None
     state_key_file: Path | None = None
+    gitops: Handler | None = field(default=None, repr=False)
     guests: Mapping[str, str] = field(default_factory=dict)
     run_tokens: bool = False
     limits: ServerLimits = field(

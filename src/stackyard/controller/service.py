@@ -202,6 +202,7 @@ async def _start_controller(
         admission,
         library=library,
         state=state,
+        gitops=options.gitops,
         on_failure=lambda err: emit(_make_log_line(events.LogLevel.ERROR, err.detail)),
     )
     server = await stack.enter_async_context(

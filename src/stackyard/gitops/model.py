@@ -58,12 +58,14 @@ class ChangedTarget:
         reasons: Why it is selected, for a person.
         after: The changed targets that come before it.
         is_removed: Whether it is no longer there, so that what it made is to be destroyed.
+        host: The node that a manifest is applied to; empty for all others.
     """
 
     target: str
     reasons: tuple[str, ...]
     after: tuple[str, ...] = ()
     is_removed: bool = False
+    host: str = ""
 
 
 class CodeRisk(enum.StrEnum):
@@ -129,6 +131,8 @@ class TargetPlan:
         findings: What in its code has to be allowed first.
         allowed: The names that somebody with the right allowed to be destroyed.
         error: The object that `--json` prints of an error; empty where there was none.
+        outcome: What `apply --json` printed of it; empty where it is not applied.
+        host: The node that a manifest is applied to; empty for all others.
     """
 
     target: str
@@ -143,6 +147,8 @@ class TargetPlan:
     findings: tuple[CodeFinding, ...] = ()
     allowed: tuple[str, ...] = ()
     error: Mapping[str, Any] = field(default_factory=dict)
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +163,9 @@ class PullPlan:
         base: The last commit of that branch.
         tree: The tree of the merge: what the plans were made of.
         targets: The targets that change, in the order in which they are applied.
+        merged: The commit on the base branch that has it; empty unless it is merged.
+        moved: What is no longer as in the plan that was shown before, for a person; empty where all of it is.
+        notes: What a reader has to know of all of it: a draft, a conflict.
     """
 
     repository: str
@@ -166,3 +175,6 @@ class PullPlan:
     base: str
     tree: str
     targets: tuple[TargetPlan, ...]
+    merged: str = ""
+    moved: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -26,10 +26,17 @@
     run-events/<id>/<number>            events of a run
     run-control/<id>                    that a run is to stop
     inner/<state>/<node>/...            the same again, for runs on a node of a manifest
+    gitops/<repository>/pulls/<n>       what is known of a pull request: what was shown, what became of it
+    gitops/<repository>/leases/<n>      the lease of whoever works on a pull request
+    gitops/<repository>/locks/<target>  which pull request has a target before it is merged, and which wait
+    gitops/<repository>/queue/jobs      what the GitOps server has to do, and which webhooks it received
+    gitops/<repository>/queue/worker    the lease of the machine that does it
+    gitops/<repository>/looks/<n>       what was seen of a pull request when it was looked at last
+    gitops/<repository>/drift/<target>  the issue about drift of a target
     controller/...                      the certificate of the controller; its key and tokens, sealed
     ssh/...                             the key to log in to guests, sealed; the host keys of machines
 
-In `<state>` a `!` represents each slash of the name.
+In `<state>` and `<repository>` a `!` represents each slash of the name.
 """
 
 from __future__ import annotations
@@ -50,6 +57,7 @@ __all__ = [
     "body",
     "cluster_etcd",
     "cluster_lock",
+    "gitops",
     "guests",
     "head",
     "inner",
@@ -194,6 +202,17 @@ def state_change(name: str, which: str) -> str:
 def kept_state(name: str, which: str) -> str:
     """Return the object with a state of another backend as it was before a change."""
     return f"kept-states/{object_part(name)}/{which}"
+
+
+def gitops(repository: str, what: str, name: str) -> str:
+    """Return an object of the work on pull requests.
+
+    Args:
+        repository: `owner/name`.
+        what: `pulls`, `leases`, `locks`, `queue`, `looks` or `drift`.
+        name: The number of a pull request, a target, or what is in the queue.
+    """
+    return f"gitops/{object_part(repository)}/{what}/{object_part(name)}"
 
 
 def inner(name: str, node: str) -> str:

@@ -38,6 +38,18 @@ __all__ = ["destroy"]
 @reach_options
 @select_options
 @permit_options
+@click.option(
+    "--out",
+    metavar="FILE",
+    help="With --dry-run: save the plan, encrypted, for `destroy --plan FILE`; `store:` saves it in the "
+    "store.",
+)
+@click.option(
+    "--plan",
+    "plan_file",
+    metavar="FILE",
+    help="Destroy by the plan that `destroy --dry-run --out` saved: a file, or `store:ID`.",
+)
 @manifest_options
 @run_options
 @pass_session
@@ -57,9 +69,11 @@ def destroy(session: Session, /, **values: Any) -> Result:
     object. Several stacks (--all, --tag, --layer) are destroyed in reverse order. For a stack whose folder
     was removed, the code comes from the last commit that had it.
 
-    At a terminal, the command names what it destroys and asks; --yes skips the question.
+    At a terminal, the command names what it destroys and asks; --yes skips the question. A plan that was
+    saved with --dry-run --out is applied with --plan, as long as everything it was made for is the same.
     `destroy -M NAME` is another spelling of `destroy manifest:NAME`.
     """  # noqa: D301 - click reads the control character
+    _check_plan_options(values)
     if names_stacks(values):
         with pause_garbage_collection():
             if selects_stacks(values):
@@ -76,13 +90,30 @@ def destroy(session: Session, /, **values: Any) -> Result:
     permits = list_permits(values)
     if says_manifest(values) and permits:
         raise UsageError("-M destroys a manifest as a whole. To name its guests: destroy manifest:NAME.")
-    if manifest is not None and not permits and (_is_whole(values) or can_ask(session)):
+    is_planned = bool(values["plan_file"] or values["out"])
+    if manifest is not None and not (permits or is_planned) and (_is_whole(values) or can_ask(session)):
         return operate(session, "destroy", manifest)
     refuse_manifest_options(values, is_manifest=manifest is not None)
     with pause_garbage_collection():
         from stackyard.cli.runs.destroy import run_destroy  # lazy: the help needs none of it
 
     return session.run(run_destroy(session, values))
+
+
+def _check_plan_options(values: Mapping[str, Any]) -> None:
+    """Refuse options that do not fit together.
+
+    Raises:
+        UsageError: They do not.
+    """
+    if values["out"] and not values["dry_run"]:
+        raise UsageError("--out saves a plan: give --dry-run with it.")
+    if values["plan_file"] and values["dry_run"]:
+        raise UsageError("--plan destroys what a saved plan says: --dry-run does not go with it.")
+    if (values["out"] or values["plan_file"]) and any(
+        values.get(name) for name in ("all_stacks", "changed", "tags", "layers")
+    ):
+        raise UsageError("--out and --plan are for one target: name it.")
 
 
 def _is_whole(values: Mapping[str, Any]) -> bool:

@@ -55,7 +55,7 @@ async def run_apply(session: Session, values: dict[str, Any], login: LoginSessio
     chosen = ChosenTarget(session, values)
     async with (
         chosen.run("plan" if values["dry_run"] else "apply") as opened,
-        _open_plan(opened, plan_request, plan_file) as (
+        open_saved_or_make(opened, plan_request, plan_file) as (
             run,
             made,
         ),
@@ -107,7 +107,7 @@ def _publish(run: Run, outcome: ApplyOutcome) -> PublishedInventory:
 
 
 @contextlib.asynccontextmanager
-async def _open_plan(
+async def open_saved_or_make(
     run: Run, plan_request: PlanRequest, plan_file: str | None
 ) -> AsyncIterator[tuple[Run, Plan]]:
     """Give the plan to apply, and the run with the key that opens it."""

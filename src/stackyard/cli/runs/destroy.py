@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
-from stackyard.cli.runs.apply import nothing_result, outcome_result
+from stackyard.cli.runs.apply import nothing_result, open_saved_or_make, outcome_result
 from stackyard.cli.runs.plan import plan_result
 from stackyard.cli.runs.plan_options import allowances
 from stackyard.cli.runs.plan_question import require_yes
 from stackyard.cli.runs.target import ChosenTarget
+from stackyard.cli.views.plan_document import plan_document
 from stackyard.desired import Credentials
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.apply import apply_plan
-from stackyard.path.plan import make_plan
 from stackyard.path.plan_request import PlanRequest
+from stackyard.path.saved_plans import save_plan
 
 if TYPE_CHECKING:
     from stackyard.cli.result import Result
     from stackyard.cli.session import Session
+    from stackyard.path.plan import Plan
+    from stackyard.path.run import Run
 
 __all__ = ["run_destroy"]
 
@@ -34,18 +37,27 @@ async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
         takes_more=chosen.kind != chosen.resolved.target.kind,
     )
     async with (
-        chosen.run("plan" if values["dry_run"] else "destroy", may_be_empty=True) as run,
-        make_plan(run, plan_request) as made,
+        chosen.run("plan" if values["dry_run"] else "destroy", may_be_empty=True) as opened,
+        open_saved_or_make(opened, plan_request, values["plan_file"]) as (run, made),
     ):
         if values["dry_run"]:
-            return plan_result(run, made)
+            return plan_result(run, made, out=_save(run, made, values["out"]))
         if made.is_nothing:
             return nothing_result(made)
         made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")
-        if not values["yes"]:
+        if not values["yes"] and not values["plan_file"]:
             await require_yes(session, run, made, f"Destroy everything in {run.resolved.target}?")
         outcome = await apply_plan(run, made, is_verified=False)
     return outcome_result(made, outcome)
+
+
+def _save(run: Run, made: Plan, out: str | None) -> str | None:
+    """Save a plan where that is asked for, and return what it is found by."""
+    if not out:
+        return None
+    if not made.is_planned:
+        made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")
+    return save_plan(run, made.saved(plan_document(made)), out)
 
 
 def _require_named(chosen: ChosenTarget) -> None:

@@ -10,7 +10,7 @@ from stackyard.cli.runs.plan_options import make_plan_request
 from stackyard.cli.runs.target import ChosenTarget
 from stackyard.cli.views.changes import show_verdict
 from stackyard.cli.views.handovers import show_handovers
-from stackyard.cli.views.plan_document import plan_document
+from stackyard.cli.views.plan_document import describe_stored, plan_document
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.path.plan import Plan, make_plan
 from stackyard.path.saved_plans import save_plan
@@ -51,7 +51,7 @@ def plan_result(run: Run, made: Plan, *, out: str | None = None, is_detailed: bo
     has_changes = bool(made.handovers) or not made.shown.is_empty
     status = ExitStatus.CHANGES if is_detailed and has_changes else ExitStatus.DONE
     return Result(
-        document={**plan_document(made), "plan": out},
+        document={**plan_document(made), "plan": out, **describe_stored(made, out)},
         show=lambda writer: _show(writer, made, out, run.workdir.redactor),
         status=ExitStatus.REFUSED if made.verdict.refused else status,
     )

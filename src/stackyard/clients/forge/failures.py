@@ -11,7 +11,8 @@
         ├── ForgeConflictError        it is no longer as the request expects
         ├── ForgeRefusedError         the forge refuses what a request asks for
         ├── ForgeAnswerError          the answer is not one of this kind of forge
-        └── WebhookRefusedError       a delivery is forged, cut off or not understood
+        └── WebhookRefusedError       a delivery is cut off or not understood
+            └── WebhookForgedError    a delivery is not proven to be from the forge
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = [
     "ForgeRefusedError",
     "ForgeUnauthorizedError",
     "ForgeUnreachableError",
+    "WebhookForgedError",
     "WebhookRefusedError",
 ]
 
@@ -136,3 +138,10 @@ class WebhookRefusedError(ForgeError):
         "Check that the webhook of the repository has the secret of this server, sends JSON, and leads here "
         "without a proxy that changes what is sent."
     )
+
+
+class WebhookForgedError(WebhookRefusedError):
+    """A delivery has no signature, or one that was not made with the secret of this server."""
+
+    code = "E-FORGE-WEBHOOK-FORGED"
+    summary = "A delivery of a webhook is not from the forge"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.clients.forge.answers import as_object
-from stackyard.clients.forge.failures import ForgeAnswerError, WebhookRefusedError
+from stackyard.clients.forge.failures import ForgeAnswerError, WebhookForgedError, WebhookRefusedError
 from stackyard.clients.forge.model import EventKind, ForgeKind, WebhookEvent
 from stackyard.clients.forge.webhook_bodies import read_gitlab_event, read_named_event
 
@@ -70,7 +70,8 @@ def read_webhook(kind: ForgeKind, headers: Mapping[str, str], body: bytes, secre
         secret: What the forge and we know.
 
     Raises:
-        WebhookRefusedError: It is forged, cut off, too large or not understood.
+        WebhookForgedError: It is not proven to be from the forge.
+        WebhookRefusedError: It is cut off, too large or not understood.
     """
     if not secret:
         raise WebhookRefusedError(
@@ -137,7 +138,7 @@ def _find(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 def _check_proof(kind: ForgeKind, proof: str, body: bytes, secret: str) -> None:
     if not proof:
-        raise WebhookRefusedError("The delivery has no signature.")
+        raise WebhookForgedError("The delivery has no signature.")
     if kind is ForgeKind.GITLAB:
         expected = secret
     else:
@@ -145,7 +146,7 @@ def _check_proof(kind: ForgeKind, proof: str, body: bytes, secret: str) -> None:
         expected = f"sha256={digest}" if kind is ForgeKind.GITHUB else digest
     # In a time that says nothing of how much of it is right.
     if not hmac.compare_digest(proof.encode(), expected.encode()):
-        raise WebhookRefusedError("The signature of the delivery is not made with the secret of this server.")
+        raise WebhookForgedError("The signature of the delivery is not made with the secret of this server.")
 
 
 def _name_delivery(kind: ForgeKind, event: str, body: bytes) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["open_sealed", "reseal_all"]
 
 # What is sealed with the key of the site; certificates and times of changes among them are not.
-_SEALED = ("guests/", "controller/", "ssh/", "state-changes/", "kept-states/")
+_SEALED = ("guests/", "controller/", "ssh/", "state-changes/", "kept-states/", "gitops/")
 _INNER = "inner/"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
+    from stackyard.base.serving import Handler
     from stackyard.cli.background import ServerRecord
     from stackyard.cli.commands.serve.options import ServeOptions
     from stackyard.controller import RunningController
@@ -64,10 +66,9 @@ async def serve(
         StackyardError: It cannot be started.
     """
     with pause_garbage_collection():
-        from stackyard.controller import controller  # lazy: a server, only when it runs
-        from stackyard.controller.unit import notify_ready  # lazy: as above
+        from stackyard.controller.unit import notify_ready  # lazy: a server, only when it runs
 
-    async with controller(options.controller_options(), emit=emit) as running:
+    async with _gitops(options, emit) as gitops, _controller(options, gitops, emit) as running:
         place = place_of(running.port)
         place.claim(running.document())
         try:
@@ -77,6 +78,30 @@ async def serve(
                 await asyncio.Event().wait()
         finally:
             place.withdraw()
+
+
+@contextlib.asynccontextmanager
+async def _controller(
+    options: ServeOptions, gitops: Handler | None, emit: events.Emit
+) -> AsyncIterator[RunningController]:
+    with pause_garbage_collection():
+        from stackyard.controller import controller  # lazy: a server, only when it runs
+
+    chosen = dataclasses.replace(options.controller_options(), gitops=gitops)
+    async with controller(chosen, emit=emit) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def _gitops(options: ServeOptions, emit: events.Emit) -> AsyncIterator[Handler | None]:
+    """Give what answers webhooks, with its workers, where it is wanted."""
+    if not options.gitops:
+        yield None
+        return
+    from stackyard.cli.runs.gitops_serve import gitops_of_site  # lazy: only where it is wanted
+
+    async with gitops_of_site(options.site_folder(), emit) as handler:
+        yield handler
 
 
 @contextlib.contextmanager

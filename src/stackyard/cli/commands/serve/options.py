@@ -80,6 +80,12 @@ _OPTIONS = (
     ),
     click.option("--no-state", is_flag=True, help="Do not serve states."),
     click.option("--key-file", metavar="FILE", help="The keys of a state store that is encrypted at rest."),
+    click.option(
+        "--gitops",
+        is_flag=True,
+        help="Also plan and apply pull requests as `stackyard gitops serve` does, set up by the same"
+        " variables; webhooks go to /gitops/webhook.",
+    ),
 )
 
 
@@ -101,6 +107,7 @@ class ServeOptions:
     state: str | None = None
     no_state: bool = False
     key_file: str | None = None
+    gitops: bool = False
 
     def arguments(self) -> tuple[str, ...]:
         """Return the command line that says the same, from the root folder, without its secret."""
@@ -112,7 +119,8 @@ class ServeOptions:
         if self.state is not None:
             said.append(f"--state={self.state if '://' in self.state else Path(self.state).absolute()}")
         said += [f"--name={name}" for name in self.names] + [f"--exclude={name}" for name in self.exclude]
-        return (*said, *(["--repos"] if self.repos else []), *(["--no-state"] if self.no_state else []))
+        flags = {"--repos": self.repos, "--no-state": self.no_state, "--gitops": self.gitops}
+        return (*said, *(flag for flag, is_said in flags.items() if is_said))
 
     def environment(self) -> Mapping[str, str]:
         """Return what has to be in the environment beside: arguments can be read by everyone."""

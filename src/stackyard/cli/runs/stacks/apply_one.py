@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
 from stackyard.cli.runs.plan_question import require_yes
+from stackyard.cli.views.plan_document import plan_document
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard.destruction import ALLOW_DESTROY
-from stackyard.path.saved_plans import open_plan
+from stackyard.path.saved_plans import open_plan, save_plan
 from stackyard.path.stacks.apply import apply_stack_plan, record_stack
 from stackyard.path.stacks.files import StackFiles
 from stackyard.path.stacks.plan import load_stack_plan, make_stack_plan
@@ -44,6 +45,7 @@ class AppliedStack:
         down: What is wrong with guests that were not.
         inventory: The file with the inventory, where there are hosts.
         problem: Why the inventory was not written.
+        saved: What a plan that was only made is found by, where it was to be saved.
     """
 
     run: StackRun
@@ -53,6 +55,7 @@ class AppliedStack:
     down: tuple[StackyardError, ...] = ()
     inventory: str | None = None
     problem: StackyardError | None = None
+    saved: str | None = None
 
     @property
     def is_destroying(self) -> bool:
@@ -98,7 +101,7 @@ async def apply_stack(
                 made = replace(made, verdict=made.verdict.permit_all(ALLOW_DESTROY))
             ended = AppliedStack(run=run, made=made)
             if is_dry:
-                return ended
+                return replace(ended, saved=_save(ended, values.get("out")))
             target = str(run.resolved.target)
             made.verdict.raise_refusal(f"The destruction of {target}" if is_destroying else target)
             if not made.is_nothing:
@@ -111,6 +114,14 @@ async def apply_stack(
             ended = await _follow_up(ended)
             chosen.note_failures([*ended.down, *([] if ended.problem is None else [ended.problem])])
             return ended
+
+
+def _save(ended: AppliedStack, out: str | None) -> str | None:
+    """Save a plan where that is asked for, and return what it is found by."""
+    if not out:
+        return None
+    shown = {**plan_document(ended.made), "notes": list(ended.made.notes)}
+    return save_plan(ended.run, ended.made.saved(shown), out)
 
 
 async def _ask(command: StackCommand, ended: AppliedStack, asking: asyncio.Lock | None) -> None:

@@ -12,10 +12,12 @@ from stackyard.cli.runs.stacks.apply_one import AppliedStack, apply_stack
 from stackyard.cli.runs.stacks.chosen import StackCommand
 from stackyard.cli.runs.stacks.selection import find_removed
 from stackyard.cli.views.changes import change_document, show_verdict
-from stackyard.cli.views.plan_document import plan_document
+from stackyard.cli.views.plan_document import describe_stored, plan_document
 from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action, Changes
 from stackyard.engine.tofu import PlanMode
+from stackyard.guard import Permit
+from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.path.plan_request import PlanRequest
 from stackyard.path.saved_plans import save_plan
 from stackyard.path.stacks.plan import make_stack_plan
@@ -72,7 +74,9 @@ async def run_stack_destroy(session: Session, values: dict[str, Any]) -> Result:
     if gone is not None:
         from stackyard.cli.runs.stacks.removed import destroy_removed  # lazy: it needs this module
 
-        return _make_result(command, await destroy_removed(command, gone))
+        # As with --all: who names the stack means everything in it.
+        is_named = Permit(option=ALLOW_DESTROY, name=gone.target) in allowances(values).permits
+        return _make_result(command, await destroy_removed(command, gone, is_acknowledged=is_named))
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     return _make_result(
         command, await apply_stack(command, await command.choose(values["target"]), plan_request)
@@ -81,7 +85,7 @@ async def run_stack_destroy(session: Session, values: dict[str, Any]) -> Result:
 
 def _make_result(command: StackCommand, ended: AppliedStack) -> Result:
     if command.values["dry_run"]:
-        return _plan_result(ended.run, ended.made)
+        return _plan_result(ended.run, ended.made, out=ended.saved)
     return _nothing_result(ended) if ended.applied is None else _applied_result(ended, ended.applied)
 
 
@@ -142,7 +146,7 @@ def _plan_result(
 ) -> Result:
     status = ExitStatus.CHANGES if is_detailed and not made.changes.is_empty else ExitStatus.DONE
     return Result(
-        document={**stack_document(made), "plan": out},
+        document={**stack_document(made), "plan": out, **describe_stored(made, out)},
         show=lambda writer: show_plan(writer, made, run.workdir.redactor, out),
         status=ExitStatus.REFUSED if made.verdict.refused else status,
     )

@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from stackyard.sources.site.entities.gitops import GitopsFile
+
 __all__ = ["PolicyException", "RepositoryFile", "StackDependency", "StackFile"]
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f]+$")]
@@ -99,3 +101,5 @@ class RepositoryFile(_Strict):
     policy: list[Text] = Field(default_factory=list)
     # What the rules for modules and stacks find and is accepted for a while.
     exceptions: list[PolicyException] = Field(default_factory=list)
+    # How pull requests are planned and applied.
+    gitops: GitopsFile | None = None

@@ -1,0 +1,172 @@
+"""Code of a pull request that could do more than plan, which somebody with the right has to allow first.
+
+What the base branch has in the same words is trusted; what is new is found before anything of it is loaded:
+a program, a provider or module from a source that the base branch does not have, a setting of the engine, an
+address that providers log in at, a path outside of the repository.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard.clients.git.compare import Comparison
+from stackyard.gitops.code_items import list_items
+from stackyard.gitops.model import CodeFinding, CodeRisk
+from stackyard.gitops.path_check import find_paths
+from stackyard.gitops.settings_check import find_settings
+from stackyard.gitops.values_check import find_addresses
+from stackyard.sources.stacks.facts import read_facts
+from stackyard.sources.stacks.kinds import KIND as STACK
+from stackyard.sources.stacks.kinds import is_code
+from stackyard.sources.stacks.repository import find_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from stackyard.gitops.checkout import Checkouts
+    from stackyard.gitops.code_items import CodeItem
+    from stackyard.gitops.model import Checkout
+    from stackyard.gitops.targets import TargetChanges
+
+__all__ = ["check_code"]
+
+# What has a meaning in an extended expression.
+_SPECIAL = re.compile(r"([.\[\](){}*+?^$|\\])")
+_LARGEST_BYTES = 16 * 2**20
+
+
+@dataclass(slots=True, kw_only=True)
+class _Base:
+    """The base branch, asked only for what a pull request has newly."""
+
+    git: Comparison
+    commit: str
+    _files: dict[str, list[str]] = field(default_factory=dict)
+    _items: dict[str, frozenset[tuple[CodeRisk, str]]] = field(default_factory=dict)
+
+    async def read(self, path: str) -> bytes:
+        return await self.git.read_file(self.commit, path) or b""
+
+    async def has(self, item: CodeItem) -> bool:
+        """Return whether some file of code on the base branch has the same."""
+        for path in await self.find(_word_of(item)):
+            if path not in self._items:
+                said = list_items(path, await self.read(path))
+                self._items[path] = frozenset((one.risk, one.text) for one in said)
+            if (item.risk, item.text) in self._items[path]:
+                return True
+        return False
+
+    async def find(self, word: str) -> list[str]:
+        """Return the files of code with a word in them."""
+        if word not in self._files:
+            found = await self.git.find_files_with(self.commit, _SPECIAL.sub(r"\\\1", word))
+            self._files[word] = [path for path in found if is_code(path.rpartition("/")[2])]
+        return self._files[word]
+
+
+def _word_of(item: CodeItem) -> str:
+    """Return a word that every file has which has the same."""
+    kind, _, rest = item.text.partition(" ")
+    if item.risk is CodeRisk.SOURCE:
+        # A provider that no block requires is named by the word before the underscore.
+        return rest.removeprefix("hashicorp/")
+    return kind
+
+
+async def check_code(
+    checkouts: Checkouts, checkout: Checkout, base: str, changes: TargetChanges
+) -> Mapping[str, tuple[CodeFinding, ...]]:
+    """Return by target what in the code of a merge could do more than plan, and is not on the base branch.
+
+    Args:
+        checkouts: The commits of the repository.
+        checkout: The files of the merge.
+        base: The commit of the base branch.
+        changes: What the pull request changes.
+
+    Raises:
+        GitError: git cannot read the base branch.
+        InvalidInputError: stackyard.yaml is not valid.
+    """
+    git = Comparison(top=checkouts.mirror)
+    known = _Base(git=git, commit=base)
+    findings: list[CodeFinding] = []
+    for path in changes.paths:
+        findings += await _check_file(known, checkout.folder, path)
+    findings += await find_settings(git, base, checkout.folder, changes.paths)
+    findings += await find_addresses(git, base, checkout.folder, changes.paths)
+    paths = await find_paths(checkouts, checkout, base, changes)
+    readers = await asyncio.to_thread(_list_readers, checkout.folder, changes)
+    return {
+        one.target: found
+        for one in changes.targets
+        if (found := _sort((*_of_target(findings, readers, one.target), *paths.get(one.target, ()))))
+    }
+
+
+def _sort(findings: tuple[CodeFinding, ...]) -> tuple[CodeFinding, ...]:
+    return tuple(sorted(dict.fromkeys(findings), key=lambda one: (one.path, one.line, one.detail)))
+
+
+def _of_target(
+    findings: list[CodeFinding], readers: Mapping[str, tuple[str, ...]], target: str
+) -> Iterator[CodeFinding]:
+    """Yield what a target reads; what no stack reads may concern every target."""
+    owned = tuple(folder for folders in readers.values() for folder in folders)
+    for one in findings:
+        folder = os.path.dirname(one.path)
+        if (
+            not is_code(os.path.basename(one.path))
+            or folder not in owned
+            or folder in readers.get(target, ())
+        ):
+            yield one
+
+
+def _list_readers(top: Path, changes: TargetChanges) -> dict[str, tuple[str, ...]]:
+    """Return by stack the folders of its code."""
+    repository = find_stacks(top, may_be_empty=True)
+    found = {}
+    for one in changes.targets:
+        stack = repository.stacks.get(one.target.removeprefix(f"{STACK}:"))
+        if stack is not None:
+            own = f"{repository.prefix}{stack.path}"
+            found[one.target] = (own, *read_facts(repository, stack).modules)
+    return found
+
+
+async def _check_file(base: _Base, top: Path, path: str) -> list[CodeFinding]:
+    return await _check_code(base, top, path) if is_code(path.rpartition("/")[2]) else []
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        if path.is_symlink() or path.stat().st_size > _LARGEST_BYTES:
+            return b"" if path.is_symlink() else None
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError:
+        return None
+
+
+async def _check_code(base: _Base, top: Path, path: str) -> list[CodeFinding]:
+    data = await asyncio.to_thread(_read, top / path)
+    if data is None:
+        detail = "a file that cannot be read, or is far too large"
+        return [CodeFinding(risk=CodeRisk.ENGINE, path=path, line=0, detail=detail)]
+    items = await asyncio.to_thread(list_items, path, data)
+    if not items:
+        return []
+    before = {(one.risk, one.text) for one in list_items(path, await base.read(path))}
+    return [
+        CodeFinding(risk=one.risk, path=path, line=one.line, detail=one.detail)
+        for one in items
+        if (one.risk, one.text) not in before and not await base.has(one)
+    ]

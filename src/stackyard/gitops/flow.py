@@ -1,0 +1,297 @@
+"""The way of a pull request: planned and shown, approved, merged, applied. The door of this package.
+
+What is true is asked of the forge and of git each time; what was done is in the store. So each function may
+be called as often as anyone likes, by a server, by a job of a CI, or again after a kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError
+from stackyard.clients.forge.model import ForgeKind, PullState
+from stackyard.clients.git.compare import Comparison
+from stackyard.clients.git.merge import MergeConflictError
+from stackyard.gitops.apply import apply_targets
+from stackyard.gitops.lease import hold_pull
+from stackyard.gitops.locks import TargetLocks
+from stackyard.gitops.markdown import code
+from stackyard.gitops.model import PullPlan, TargetState
+from stackyard.gitops.pull_files import PullCommits, make_plan, plan_files, read_record, with_plan
+from stackyard.gitops.record import PullRecord, PullRecords
+from stackyard.gitops.settings import read_settings
+from stackyard.gitops.show import PullWork, save, show
+
+if TYPE_CHECKING:
+    from stackyard.clients.forge.model import PullRequest
+    from stackyard.gitops.context import GitopsContext
+
+__all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull", "unlock_pull"]
+
+# Another pull request changed the same target, and was merged later.
+_OUTDATED = "E-STACK-OUTDATED"
+# How often a plan is made again because the pull request changed meanwhile.
+_ATTEMPTS = 3
+
+
+class PullMovingError(BusyError):
+    """A pull request, or its base branch, changes faster than it can be planned."""
+
+    code = "E-GITOPS-MOVING"
+    summary = "The pull request changed while it was planned"
+    default_remedy = "Wait until nobody pushes, and plan it again."
+
+
+async def read_pull(context: GitopsContext, number: int) -> PullPlan | None:
+    """Return what is known of a pull request, without asking its forge; None where that is nothing.
+
+    Raises:
+        StoreError: The store cannot say.
+    """
+    repository = await context.forge.repository()
+    record = await asyncio.to_thread(PullRecords(context.store, repository.name).get, number)
+    return None if record is None else record.plan
+
+
+async def plan_pull(context: GitopsContext, number: int, *, force: bool = False) -> PullPlan:
+    """Plan the targets of a pull request that have no fitting plan, edit its comment and set its statuses.
+
+    Args:
+        context: What the work needs.
+        number: The pull request.
+        force: Whether targets that have a fitting plan are planned again.
+
+    Raises:
+        PullBusyError: Another process works on it.
+        PullMovingError: It changes faster than it can be planned.
+        GitopsSettingsError: The rules of the base branch cannot be read.
+        ForgeError: The forge does not answer.
+        StoreError: The store cannot be used.
+    """
+    repository = await context.forge.repository()
+    async with hold_pull(context, repository.name, number):
+        for _ in range(_ATTEMPTS):
+            work = await _open_work(context, number)
+            if work.pull.state is not PullState.OPEN:
+                return await _plan_closed(work, force=force)
+            record = await _plan_open(work, force=force)
+            if await _is_current(work, record):
+                # Before it is shown: a forge that is away then costs no plan.
+                return (await show(work, await save(work, record))).plan
+    raise PullMovingError(f"Pull request {number} changed {_ATTEMPTS} times while it was planned.")
+
+
+async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str] | None = None) -> PullPlan:
+    """Apply what was reviewed of a pull request, as far as it may be, and say what became of it.
+
+    Args:
+        context: What the work needs.
+        number: The pull request.
+        only: The targets to apply; all of them when absent.
+
+    Raises:
+        StackyardError: As for `plan_pull`.
+    """
+    repository = await context.forge.repository()
+    async with hold_pull(context, repository.name, number):
+        work = await _open_work(context, number)
+        if work.pull.state is PullState.MERGED:
+            return await _apply_merged(work, only)
+        if work.pull.state is PullState.OPEN and work.settings.is_before_merge:
+            record = await _plan_open(work, force=False)
+            if await _is_current(work, record):
+                return await _apply_open(work, await show(work, await save(work, record)), only)
+    return await plan_pull(context, number)
+
+
+async def unlock_pull(context: GitopsContext, number: int) -> tuple[str, ...]:
+    """Give back every target that a pull request has before its merge, and return them.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    repository = await context.forge.repository()
+    locks = TargetLocks(context.store, repository.name)
+    return await asyncio.to_thread(locks.release, number)
+
+
+# --- Before the merge
+
+
+async def _open_work(context: GitopsContext, number: int) -> PullWork:
+    """Return the work on a pull request, with its commits and those of its base branch here."""
+    forge = context.forge
+    pull = await forge.pull(number)
+    names = [f"refs/heads/{pull.base_branch}", _head_ref(forge.kind, pull)]
+    found = await context.checkouts.fetch(forge.clone_access, names)
+    tip = found[names[0]]
+    records = PullRecords(context.store, pull.repository)
+    known = await asyncio.to_thread(records.get, number)
+    # After the merge, the rules are those of before: it cannot loosen what it is judged by.
+    rules = known.plan.base if known is not None and pull.state is PullState.MERGED else tip
+    settings = await read_settings(context.checkouts, rules)
+    return PullWork(context=context, pull=replace(pull, base=tip), settings=settings, records=records)
+
+
+def _head_ref(kind: ForgeKind, pull: PullRequest) -> str:
+    """Return the ref by which a forge gives the commits of a pull request, from forks too."""
+    if kind is ForgeKind.GITLAB:
+        return f"refs/merge-requests/{pull.number}/head"
+    return f"refs/pull/{pull.number}/head"
+
+
+async def _is_current(work: PullWork, record: PullRecord) -> bool:
+    """Return whether what was planned is still what would be merged."""
+    forge = work.context.forge
+    now = await forge.pull(work.pull.number)
+    tip = await forge.branch_tip(now.base_branch)
+    plan = record.plan
+    return (now.head, tip, now.state) == (plan.head, plan.base, work.pull.state)
+
+
+async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
+    pull, checkouts = work.pull, work.context.checkouts
+    known = await read_record(work)
+    commits = PullCommits(head=pull.head, base=pull.base, tree="")
+    refused = _why_not(work)
+    if refused:
+        return with_plan(known, make_plan(work, commits, notes=(refused,)))
+    try:
+        tree = await checkouts.find_merge_tree(pull.base, pull.head)
+    except MergeConflictError as err:
+        files = ", ".join(map(code, err.files[:20]))
+        note = f"It cannot be merged: resolve the conflicts in {files}."
+        return with_plan(known, make_plan(work, commits, notes=(note,)))
+    commits = replace(commits, tree=tree)
+    place = checkouts.merge_result(pull.base, pull.head, branch=pull.base_branch)
+    try:
+        return await plan_files(work, known, commits, place, force=force)
+    except InvalidInputError as err:
+        # Of the files of the pull request: stackyard.yaml, the order of stacks.
+        found = "".join(f"\n> - {code(one.detail)}" for one in err.diagnostics[:20])
+        note = f"It cannot be planned: {code(err.detail)}{found}"
+        return with_plan(known, make_plan(work, commits, notes=(note,)))
+
+
+def _why_not(work: PullWork) -> str:
+    """Return why a pull request is not planned; empty where it is."""
+    if work.pull.is_draft and not work.settings.plans_drafts:
+        return "It is a draft: it is planned once it is ready."
+    if work.pull.is_fork and not work.settings.plans_forks:
+        return "It comes from a fork: `stackyard.yaml` does not let forks be planned."
+    return ""
+
+
+async def _apply_open(work: PullWork, record: PullRecord, only: frozenset[str] | None) -> PullPlan:
+    """Apply before the merge; each target that is applied is this pull request's until its end."""
+    plan, checkouts = record.plan, work.context.checkouts
+    if not plan.targets:
+        return plan
+    for _ in range(len(plan.targets) + 1):
+        before = _list_states(record)
+        place = checkouts.merge_result(plan.base, plan.head, branch=plan.base_branch)
+        async with place as checkout:
+            record = await apply_targets(work, checkout, record, only=only)
+        if before == _list_states(record):
+            break
+    return record.plan
+
+
+def _list_states(record: PullRecord) -> list[tuple[str, TargetState, str]]:
+    return [(one.target, one.state, one.plan) for one in record.plan.targets]
+
+
+# --- After the merge
+
+
+async def _plan_closed(work: PullWork, *, force: bool) -> PullPlan:
+    """Show what is known of a pull request that is merged or closed; one that was merged is planned again."""
+    known = await read_record(work)
+    if work.pull.state is PullState.MERGED:
+        record = await _begin_merged(work, known)
+        if force:
+            record = await _plan_merged(work, record, moved=())
+        return (await show(work, record)).plan
+    await asyncio.to_thread(work.locks.release, work.pull.number)
+    if known is None:
+        commits = PullCommits(head=work.pull.head, base=work.pull.base, tree="")
+        return make_plan(work, commits)
+    return known.plan
+
+
+async def _apply_merged(work: PullWork, only: frozenset[str] | None) -> PullPlan:
+    record = await _begin_merged(work, await read_record(work))
+    plan = record.plan
+    checkouts = work.context.checkouts
+    for _ in range(len(plan.targets) + 1):
+        before = _list_states(record)
+        place = checkouts.at(plan.merged, branch=plan.base_branch, tip=work.pull.base)
+        async with place as checkout:
+            record = await apply_targets(work, checkout, record, only=only)
+        if before == _list_states(record):
+            break
+    if any(one.error.get("code") == _OUTDATED for one in record.plan.targets):
+        moved = f"{code(work.pull.base_branch)} has newer files of what was to be applied"
+        record = await _plan_merged(work, record, moved=(moved,))
+    await asyncio.to_thread(work.locks.release, work.pull.number)
+    return record.plan
+
+
+async def _begin_merged(work: PullWork, known: PullRecord | None) -> PullRecord:
+    """Return the record of a pull request that was merged; its plan is kept if it is of the merged files."""
+    pull = work.pull
+    if known is not None and known.plan.merged:
+        return known
+    if not pull.merge_commit:
+        raise StackyardError(f"The forge does not say which commit pull request {pull.number} became.")
+    if known is None:
+        return await _plan_merged(work, None, moved=())
+    moved = _list_moved(known.plan, pull.head, await work.context.checkouts.find_tree(pull.merge_commit))
+    if moved:
+        return await _plan_merged(work, known, moved=moved)
+    plan = replace(known.plan, merged=pull.merge_commit, moved=())
+    return await save(work, replace(known, plan=plan))
+
+
+def _list_moved(plan: PullPlan, head: str, tree: str) -> tuple[str, ...]:
+    """Return what is no longer as in the plan that was shown; the files of the merge decide."""
+    found = []
+    if plan.head != head:
+        found.append(f"the branch was at {code(plan.head[:12])} and was merged at {code(head[:12])}")
+    if plan.tree != tree:
+        found.append(
+            f"the merged files are {code(tree[:12])}, and those of the plan are "
+            f"{code(plan.tree[:12] or 'none')}: the base branch moved since {code(plan.base[:12])}"
+        )
+    return tuple(found)
+
+
+async def _find_fork_point(work: PullWork) -> str:
+    """Return where the branch of a merged pull request began, however it was merged."""
+    pull, checkouts = work.pull, work.context.checkouts
+    before = await Comparison(top=checkouts.mirror).find_commit(f"{pull.merge_commit}^1")
+    return await checkouts.find_merge_base(before or pull.merge_commit, pull.head) or pull.merge_commit
+
+
+async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple[str, ...]) -> PullRecord:
+    """Plan the base branch as it is now, because nothing of it was shown; it needs approvals of its own.
+
+    What later pull requests mended is not broken again; what is applied stays so.
+    """
+    pull, checkouts = work.pull, work.context.checkouts
+    base = known.plan.base if known is not None else await _find_fork_point(work)
+    tree = await checkouts.find_tree(pull.base)
+    commits = PullCommits(head=pull.head, base=base, tree=tree, merged=pull.base)
+    place = checkouts.at(pull.base, branch=pull.base_branch)
+    record = await plan_files(work, known, commits, place, force=True)
+    before = () if known is None else known.plan.targets
+    done = {one.target: one for one in before if one.state is TargetState.APPLIED}
+    # Of all that came to the branch since, only what this pull request is about.
+    mine = {one.target for one in before}
+    targets = tuple(
+        done.get(one.target, one) for one in record.plan.targets if not mine or one.target in mine
+    )
+    record = replace(record, plan=replace(record.plan, targets=targets, moved=moved))
+    return await show(work, await save(work, record))
