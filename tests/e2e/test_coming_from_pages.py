@@ -1,4 +1,4 @@
-"""The pages for people who come from Terragrunt and Terramate are true: their files and commands work."""
+"""The pages for people who come from other programs are true: their files and commands work."""
 
 from __future__ import annotations
 
@@ -81,3 +81,22 @@ def test_stacks_of_terramate_have_nothing_to_change(tmp_path: Path) -> None:
     assert re.search(r"stack:network +unchanged", printed)
     assert re.search(r"stack:web +unchanged", printed)
     assert repo.json("stack", "list", "--changed")["stacks"] == []
+
+
+def test_projects_of_atlantis_have_nothing_to_change_and_their_rules_are_read(tmp_path: Path) -> None:
+    page = "docs/coming-from/atlantis-and-digger.md"
+    data = 'resource "terraform_data" "x" { input = 1 }\n'
+    names = ("prod/network", "prod/web")
+    repo = make_repo(
+        tmp_path / "repo", {**{f"live/{name}/main.tf": data for name in names}, **files_of(page)}
+    )
+    for name in names:
+        apply_plainly(repo.root / "live" / name)
+    repo.write({".gitignore": ".stackyard/\n*.tfstate*\n.terraform*\n"})
+    repo.commit()
+    printed = follow(page, repo, tmp_path)
+    assert printed.index("prod/network") < printed.index("prod/web")
+    assert re.search(r"stack:prod/web +unchanged", printed)
+    # A mistake in the rules would stop every command above; a key that is none is one.
+    repo.write({"stackyard.yaml": files_of(page)["stackyard.yaml"].replace("approvals", "approval")})
+    assert "approval" in str(repo.json("stack", "list", status=65)["error"]["diagnostics"])
