@@ -17,7 +17,7 @@ from stackyard.clients.git.merge import MergeConflictError
 from stackyard.gitops.acknowledge import find_allowed_commit, list_current, read_comments
 from stackyard.gitops.apply import apply_targets
 from stackyard.gitops.code_check import check_code
-from stackyard.gitops.fit import keep_fitting
+from stackyard.gitops.fit import keep_fitting, reopen_unsure
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
@@ -328,7 +328,8 @@ async def _begin_merged(work: PullWork, known: PullRecord | None) -> PullRecord:
     moved = _list_moved(known.plan, pull.head, await work.context.checkouts.find_tree(pull.merge_commit))
     if moved:
         return await _plan_merged(work, known, moved=moved)
-    plan = replace(known.plan, merged=pull.merge_commit, moved=())
+    targets = await reopen_unsure(work.context, known.plan.targets)
+    plan = replace(known.plan, merged=pull.merge_commit, moved=(), targets=targets)
     return await save(work, replace(known, plan=plan))
 
 
