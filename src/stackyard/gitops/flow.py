@@ -353,6 +353,21 @@ async def _find_fork_point(work: PullWork) -> str:
     return await checkouts.find_merge_base(before or pull.merge_commit, pull.head) or pull.merge_commit
 
 
+async def _find_own_targets(work: PullWork) -> set[str]:
+    """Return the targets that the merge of a pull request changed, however it was merged."""
+    pull, checkouts = work.pull, work.context.checkouts
+    git = Comparison(top=checkouts.mirror)
+    first = await git.find_commit(f"{pull.merge_commit}^1")
+    if await git.find_commit(f"{pull.merge_commit}^2") is None:
+        # One commit of several that were rebased, or all of them in one.
+        first = await _find_fork_point(work)
+    async with checkouts.at(pull.merge_commit, branch=pull.base_branch) as checkout:
+        changes = await find_changed_targets(
+            checkouts, checkout, first or pull.merge_commit, work.context.store
+        )
+    return {one.target for one in changes.targets}
+
+
 async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple[str, ...]) -> PullRecord:
     """Plan the base branch as it is now, because nothing of it was shown; it needs approvals of its own.
 
@@ -366,8 +381,9 @@ async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple
     record = await _plan_files(work, known, commits, place, force=True)
     before = () if known is None else known.plan.targets
     done = {one.target: one for one in before if one.state is TargetState.APPLIED}
-    # Of all that came to the branch since, only what this pull request is about.
-    mine = {one.target for one in before}
+    # Of all that came to the branch since, only what this pull request is about: its last plan may be of an
+    # older commit, or of a base branch that had less.
+    mine = {one.target for one in before} | await _find_own_targets(work)
     targets = tuple(
         done.get(one.target, one) for one in record.plan.targets if not mine or one.target in mine
     )
