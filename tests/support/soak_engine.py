@@ -97,7 +97,9 @@ class Engine:
             answer = self._play_plan(run, wanted)
         if plan := answer.document.get("plan"):
             listed = [
-                (one["action"], one["address"]) for one in answer.document["changes"] if one["action"] in _SIGNS
+                (one["action"], one["address"])
+                for one in answer.document["changes"]
+                if one["action"] in _SIGNS
             ]
             self.plans[plan] = Planned(
                 target=run.target,

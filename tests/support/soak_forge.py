@@ -147,9 +147,7 @@ class SoakForge(MemoryForge):
         )
         self.all_reviews.setdefault(number, []).append(review)
         self.change(number)
-        self.approvals.append(
-            Approval(number=number, login=login, body=self.shown(number), head=pull.head)
-        )
+        self.approvals.append(Approval(number=number, login=login, body=self.shown(number), head=pull.head))
 
     def take_back(self, number: int, login: str) -> None:
         """Dismiss what somebody said of a pull request."""
@@ -208,4 +206,3 @@ class SoakForge(MemoryForge):
             if not self.away_in:
                 raise ForgeUnreachableError("The forge does not answer.")
         await super()._asked(what)
-
