@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,7 +88,9 @@ async def test_a_plan_of_five_megabytes_is_shown_within_the_limit(tmp_path: Path
 async def test_soak_of_three_thousand_stacks_and_a_plan_of_five_megabytes(tmp_path: Path) -> None:
     forge, asked, took_s = await _plan_large(tmp_path, 3000, LARGEST)
     shown, calls = forge.shown(1), len(forge.calls)
-    print(f"\n{len(asked)} targets in {took_s:.1f} s, {calls} calls, a comment of {len(shown)} characters")
+    sys.stdout.write(
+        f"\n{len(asked)} targets in {took_s:.1f} s, {calls} calls, a comment of {len(shown)} characters\n"
+    )
     assert len(asked) == 3000
     assert len(shown) <= forge.limits.comment_chars
     assert "2940 more" in shown

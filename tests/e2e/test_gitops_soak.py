@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -45,5 +46,5 @@ async def test_soak_of_random_histories_finds_no_difference(
         counts["histories with a real engine"] += is_real
         if history.wrong:
             wrong[seed] = history.wrong
-    print(f"\n{HISTORIES} histories: {dict(sorted(counts.items()))}")
+    sys.stdout.write(f"\n{HISTORIES} histories: {dict(sorted(counts.items()))}\n")
     assert wrong == {}

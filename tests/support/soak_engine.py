@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.support.repositories import git
 from tests.support.soak_forge import Approval, SoakForge
@@ -147,9 +146,9 @@ class Engine:
     def _play_apply(self, context: GitopsContext, checkout: Checkout, plan: Planned) -> VerbAnswer:
         folder = f"stacks/{plan.target.removeprefix('stack:')}"
         tip = git(checkout.folder, "rev-parse", "refs/remotes/origin/main").stdout.strip()
-        if tip and self.forge.all_pulls[NUMBER.get()].merge_commit:
-            if git(checkout.folder, "diff", "--quiet", "HEAD", tip, "--", folder).returncode:
-                return VerbAnswer(status=65, error={"code": "E-STACK-OUTDATED", "detail": "newer files"})
+        is_merged = bool(tip and self.forge.all_pulls[NUMBER.get()].merge_commit)
+        if is_merged and git(checkout.folder, "diff", "--quiet", "HEAD", tip, "--", folder).returncode:
+            return VerbAnswer(status=65, error={"code": "E-STACK-OUTDATED", "detail": "newer files"})
         if plan.serial != self.serials[plan.target] or plan.tree != checkout.tree:
             return VerbAnswer(status=75, error={"code": "E-PLAN-MOVED", "detail": "the state moved"})
         self.states[plan.target] = dict(plan.wanted)
