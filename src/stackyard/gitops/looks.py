@@ -20,6 +20,7 @@ from stackyard.clients.objects import ANYTHING
 from stackyard.gitops.commands import Command, Verb, read_commands
 from stackyard.gitops.jobs import apply_job
 from stackyard.gitops.replies import HELP, say_misunderstood
+from stackyard.gitops.statuses import tell_begin
 from stackyard.state import layout
 
 if TYPE_CHECKING:
@@ -178,6 +179,9 @@ class Look:
             await self.forge.repository()
             return
         seen = await self.looks.get(number)
+        if pull.state is PullState.OPEN and pull.head != seen.head:
+            # Before git is asked for anything: people see at once that something is being done.
+            await tell_begin(self.forge, pull.head, "is being planned")
         tip = await self.forge.branch_tip(pull.base_branch) or ""
         asked = await self._read(await self.forge.comments(number, after=seen.comment), seen)
         await self._answer(pull, asked)
