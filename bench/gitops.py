@@ -16,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from tests.support.memory_forge import sign
@@ -140,8 +141,8 @@ async def _latency(folder: Path) -> list[Figure]:
             plans.append(await asyncio.to_thread(_plan_by_hand, yard, head))
             began_s = time.perf_counter()
             await yard.tell(client, number)
-            statuses.append(await _until(lambda head=head: bool(yard.forge.all_statuses.get(head)), began_s))
-            comments.append(await _until(lambda number=number: bool(yard.forge.shown(number)), began_s))
+            statuses.append(await _until(yard.forge.all_statuses, head, began_s))
+            comments.append(await _until(yard.forge.all_comments, number, began_s))
             await yard.idle()
     status = Figure(
         name="webhook to first status",
@@ -161,9 +162,9 @@ async def _latency(folder: Path) -> list[Figure]:
     return [status, comment]
 
 
-async def _until(is_there: Callable[[], bool], began_s: float) -> float:
+async def _until(found: Mapping[Any, object], key: str | int, began_s: float) -> float:
     waited_since_s = time.monotonic()
-    while not is_there():
+    while not found.get(key):
         await asyncio.sleep(0.002)
         _require_patience(waited_since_s)
     return time.perf_counter() - began_s

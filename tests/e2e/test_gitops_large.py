@@ -12,9 +12,10 @@ import pytest
 from tests.support.soak_forge import SoakForge
 from tests.support.stacks_large import write_large_repository
 
-from stackyard.gitops.checkout import Checkout, open_checkouts
+from stackyard.gitops.checkout import open_checkouts
 from stackyard.gitops.context import GitopsContext
 from stackyard.gitops.flow import plan_pull
+from stackyard.gitops.model import Checkout
 from stackyard.gitops.runs import TargetRun, VerbAnswer
 from stackyard.sources.store import ChosenStore
 
