@@ -16,13 +16,13 @@ from stackyard.engine.version import Flavour
 HISTORIES = 200
 # Every so many histories are played with runs of the real engine.
 REAL_EVERY = 20
-# Of these, each met a defect once.
+# The first two met defects once; the last one applies before the merge.
 SEEDS = (0, 15, 23)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.timeout(120)
-async def test_histories_that_once_went_wrong_end_as_main_says(tmp_path: Path, seed: int) -> None:
+async def test_a_short_history_ends_as_main_says(tmp_path: Path, seed: int) -> None:
     history = await play(seed, tmp_path)
     assert history.wrong == []
     assert history.counts["applies"]
