@@ -17,7 +17,7 @@ from stackyard.clients.forge.model import PullState
 from stackyard.gitops.approval import find_needs, read_facts
 from stackyard.gitops.markdown import code
 from stackyard.gitops.model import ChangedTarget, Credentials, TargetState
-from stackyard.gitops.plan import PlanOrder, permit_words, plan_targets
+from stackyard.gitops.plan import PlanOrder, list_allowed, permit_words, plan_targets
 from stackyard.gitops.runs import TargetRun, run_verb
 from stackyard.gitops.show import save, show
 
@@ -85,7 +85,7 @@ async def apply_targets(
             continue
         if not _is_first(record, target):
             continue
-        if target.state is TargetState.WAITING:
+        if target.state is TargetState.WAITING or _is_permitted_since(record, target):
             record = await _plan_again(work, checkout, record, target)
             continue
         if target.state not in _TO_APPLY:
@@ -101,6 +101,11 @@ def _is_first(record: PullRecord, target: TargetPlan) -> bool:
     """Return whether everything that comes before a target is applied."""
     before = (record.find_target(name) for name in (*target.after, *target.waits_for))
     return all(one is None or one.state in _DONE for one in before)
+
+
+def _is_permitted_since(record: PullRecord, target: TargetPlan) -> bool:
+    """Return whether people permitted something else since the guard refused a target."""
+    return target.state is TargetState.REFUSED and target.allowed != list_allowed(record.acknowledged)
 
 
 async def _take_lock(work: PullWork, target: TargetPlan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackyard.gitops.acknowledge import CODE
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.gitops.record import PullRecord
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["keep_fitting"]
+__all__ = ["keep_fitting", "reopen_unsure"]
 
 _PLANNED = (TargetState.CHANGES, TargetState.UNCHANGED, TargetState.REFUSED)
 _AT_ITS_END = (TargetState.APPLIED, TargetState.APPLYING, TargetState.FAILED)
@@ -50,6 +51,27 @@ async def keep_fitting(context: GitopsContext, record: PullRecord) -> dict[str, 
         if is_allowed_the_same and states.get(one.target) in (None, _version_of(one)):
             found[one.target] = one
     return found
+
+
+async def reopen_unsure(context: GitopsContext, targets: tuple[TargetPlan, ...]) -> tuple[TargetPlan, ...]:
+    """Return targets at their merge: what had nothing to change is planned again if its state may have moved.
+
+    Another pull request may have been applied since. A state elsewhere may always have moved.
+
+    Args:
+        context: What the work needs.
+        targets: The targets, as they were shown before the merge.
+
+    Raises:
+        StoreError: The store cannot say.
+    """
+    same = [one for one in targets if one.state is TargetState.UNCHANGED]
+    states = await asyncio.to_thread(_read_versions, context.store, same)
+    moved = {one.target for one in same if states[one.target] != _version_of(one)}
+    return tuple(
+        replace(one, state=TargetState.WAITING, waits_for=()) if one.target in moved else one
+        for one in targets
+    )
 
 
 def _version_of(target: TargetPlan) -> str:

@@ -15,6 +15,7 @@ from stackyard.clients.forge.model import ForgeKind, PullState
 from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
 from stackyard.gitops.apply import apply_targets
+from stackyard.gitops.fit import reopen_unsure
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
@@ -23,6 +24,7 @@ from stackyard.gitops.pull_files import PullCommits, make_plan, plan_files, read
 from stackyard.gitops.record import PullRecord, PullRecords
 from stackyard.gitops.settings import read_settings
 from stackyard.gitops.show import PullWork, save, show
+from stackyard.gitops.targets import find_changed_targets
 
 if TYPE_CHECKING:
     from stackyard.clients.forge.model import PullRequest
@@ -251,7 +253,8 @@ async def _begin_merged(work: PullWork, known: PullRecord | None) -> PullRecord:
     moved = _list_moved(known.plan, pull.head, await work.context.checkouts.find_tree(pull.merge_commit))
     if moved:
         return await _plan_merged(work, known, moved=moved)
-    plan = replace(known.plan, merged=pull.merge_commit, moved=())
+    targets = await reopen_unsure(work.context, known.plan.targets)
+    plan = replace(known.plan, merged=pull.merge_commit, moved=(), targets=targets)
     return await save(work, replace(known, plan=plan))
 
 
@@ -275,6 +278,21 @@ async def _find_fork_point(work: PullWork) -> str:
     return await checkouts.find_merge_base(before or pull.merge_commit, pull.head) or pull.merge_commit
 
 
+async def _find_own_targets(work: PullWork) -> set[str]:
+    """Return the targets that the merge of a pull request changed, however it was merged."""
+    pull, checkouts = work.pull, work.context.checkouts
+    git = Comparison(top=checkouts.mirror)
+    first = await git.find_commit(f"{pull.merge_commit}^1")
+    if await git.find_commit(f"{pull.merge_commit}^2") is None:
+        # One commit of several that were rebased, or all of them in one.
+        first = await _find_fork_point(work)
+    async with checkouts.at(pull.merge_commit, branch=pull.base_branch) as checkout:
+        changes = await find_changed_targets(
+            checkouts, checkout, first or pull.merge_commit, work.context.store
+        )
+    return {one.target for one in changes.targets}
+
+
 async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple[str, ...]) -> PullRecord:
     """Plan the base branch as it is now, because nothing of it was shown; it needs approvals of its own.
 
@@ -288,8 +306,9 @@ async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple
     record = await plan_files(work, known, commits, place, force=True)
     before = () if known is None else known.plan.targets
     done = {one.target: one for one in before if one.state is TargetState.APPLIED}
-    # Of all that came to the branch since, only what this pull request is about.
-    mine = {one.target for one in before}
+    # Of all that came to the branch since, only what this pull request is about: its last plan may be of an
+    # older commit, or of a base branch that had less.
+    mine = {one.target for one in before} | await _find_own_targets(work)
     targets = tuple(
         done.get(one.target, one) for one in record.plan.targets if not mine or one.target in mine
     )

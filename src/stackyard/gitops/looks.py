@@ -223,6 +223,9 @@ class Look:
         if pull.state is not PullState.MERGED:
             await self.actions.plan(pull.number, force=Verb.PLAN in asked.verbs)
         elif await self._is_ours(pull, seen):
+            if Verb.PLAN in asked.verbs:
+                # What failed is planned again where somebody says that it is mended.
+                await self.actions.plan(pull.number, force=True)
             await self.queue.put(apply_job(pull.number))
             return
         if Verb.APPLY in asked.verbs and pull.state is not PullState.CLOSED:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stackyard.gitops.record import Acknowledgement
     from stackyard.gitops.runs import VerbAnswer
 
-__all__ = ["PlanOrder", "fingerprint_of", "is_open", "permit_words", "plan_targets"]
+__all__ = ["PlanOrder", "fingerprint_of", "is_open", "list_allowed", "permit_words", "plan_targets"]
 
 # What a run says that needs what another one has not made yet.
 _WAITING = "E-STACK-WAITING"
@@ -105,7 +105,7 @@ async def _plan_one(
         reasons=changed.reasons,
         after=changed.after,
         is_removed=changed.is_removed,
-        allowed=_allowed(order.acknowledged),
+        allowed=list_allowed(order.acknowledged),
         host=changed.host,
     )
     if findings := order.findings.get(changed.target, ()):
@@ -156,7 +156,8 @@ def permit_words(acknowledged: Iterable[Acknowledgement]) -> tuple[str, ...]:
     return tuple(word for option, given in names.items() for word in (option, ",".join(sorted(set(given)))))
 
 
-def _allowed(acknowledged: Iterable[Acknowledgement]) -> tuple[str, ...]:
+def list_allowed(acknowledged: Iterable[Acknowledgement]) -> tuple[str, ...]:
+    """Return what people permitted, as a plan keeps it."""
     return tuple(sorted({f"{one.what} {one.name}" for one in acknowledged if one.what != "code"}))
 
 

@@ -264,3 +264,18 @@ async def test_a_hundred_pull_requests_at_once_are_all_planned_and_applied(tmp_p
             await rig.post(forge.delivery(number, "closed"), delivery=f"merged-{number}")
         await until(lambda: len(actions.done) == 200)
     assert sorted(actions.done) == [(what, n) for what in ("apply", "plan") for n in range(1, 101)]
+
+
+async def test_what_failed_after_its_merge_is_planned_again_where_a_comment_asks_for_it(
+    tmp_path: Path,
+) -> None:
+    forge, actions = make_forge(1), Actions()
+    async with run_service(tmp_path, forge, actions) as rig:
+        await until(lambda: actions.done == [("plan", 1)])
+        await rig.idle()
+        forge.change(1, state=PullState.MERGED)
+        forge.say(1, "ann", "stackyard plan")
+        await rig.post(forge.delivery(1))
+        await until(lambda: actions.done[-1] == ("apply", 1))
+    assert actions.done == [("plan", 1), ("plan", 1), ("apply", 1)]
+    assert actions.forced == [1]
