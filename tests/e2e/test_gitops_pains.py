@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.gitops_rig import GitopsRig, open_gitops, stack, target_of
 
-from stackyard.clients.forge.model import CommitState, MergeMethod
+from stackyard.clients.forge.model import CommitState, CommitStatus, MergeMethod
 from stackyard.gitops.checkout import open_checkouts
 from stackyard.gitops.flow import unlock_pull
 from stackyard.gitops.locks import TargetLock, TargetLocks
@@ -152,3 +152,21 @@ async def test_pain_14_another_machine_continues_with_what_is_in_the_store(tmp_p
         other = replace(yard.context, checkouts=open_checkouts(url, cache=tmp_path / "other machine"))
         applied = await GitopsRig(yard.rig, yard.forge, other).apply(pull.number)
         assert target_of(applied, "stack:web").state is APPLIED
+
+
+async def test_owners_and_checks_of_the_base_branch_hold_up_what_lacks_them(tmp_path: Path) -> None:
+    async with open_gitops(tmp_path, {WEB: stack()}) as yard:
+        rules = f"owners: [{yard.rig.team}, {yard.rig.repository.partition('/')[0]}/nobody], checks: [lint]"
+        await yard.rig.commit("main", {"stackyard.yaml": f"gitops: {{{rules}}}\n"})
+        pull = await yard.open_pull("more", {WEB: stack("one"), "stackyard.yaml": "gitops: {approvals: 0}\n"})
+        await yard.plan(pull.number)
+        shown = await yard.our_comment(pull.number)
+        assert f"the approval of an owner: `{yard.rig.team}`" in shown
+        assert "the check `lint`" in shown
+        await yard.approve(pull.number)
+        status = CommitStatus(context="lint", state=CommitState.SUCCESS)
+        await yard.forge.set_status(pull.head, status)
+        await yard.plan(pull.number)
+        assert (await yard.statuses(pull.number))["stackyard"] is CommitState.SUCCESS
+        await yard.merge(pull.number)
+        assert target_of(await yard.apply(pull.number), "stack:web").state is APPLIED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stackyard.clients.forge.model import Permission
 from stackyard.gitops.commands import Command, Verb, read_commands
 from stackyard.gitops.record import Acknowledgement, CommentApproval
+from stackyard.gitops.rights import find_right
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +64,7 @@ async def read_comments(
         said = read_commands(comment.body).commands
         if comment.author == own or _was_edited(comment) or not said:
             continue
-        right = await forge.permission(comment.author)
+        right = await find_right(forge, comment.author)
         allowed += _list_allowed(comment, said, right, settings)
         approvals = [one for one in said if one.verb is Verb.APPLY]
         if right >= Permission.WRITE and comment.author != author:

@@ -118,6 +118,7 @@ async def _apply_one(step: _Step, record: PullRecord) -> PullRecord:
     run = TargetRun(
         verb="destroy" if target.is_removed else "apply",
         target=target.target,
+        host=target.host,
         words=("--plan", target.plan, *permit_words(record.acknowledged)),
         credentials=Credentials.APPLY,
     )
@@ -171,6 +172,7 @@ async def _plan_again(
         reasons=target.reasons,
         after=target.after,
         is_removed=target.is_removed,
+        host=target.host,
     )
     order = PlanOrder(targets=(changed,), acknowledged=record.acknowledged)
     (planned,) = await plan_targets(work.context, checkout, order)

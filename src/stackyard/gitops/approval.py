@@ -13,6 +13,7 @@ from stackyard.clients.forge.model import CommitState, Permission, ReviewVerdict
 from stackyard.gitops.markdown import code
 from stackyard.gitops.model import TargetState
 from stackyard.gitops.plan import fingerprint_of
+from stackyard.gitops.rights import find_members, find_right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,13 +66,10 @@ async def read_facts(
     """
     reviews = await forge.reviews(pull.number)
     people = {*(one.author for one in reviews), *(one.login for one in record.approved)}
-    rights = {login: await forge.permission(login) for login in sorted(people)}
+    rights = {login: await find_right(forge, login) for login in sorted(people)}
     required = [settings.find_requirements(one.target) for one in record.plan.targets]
     named = {owner for one in required for owner in one.owners if "/" in owner}
-    teams = {}
-    for team in sorted(named):
-        inside = [login for login in sorted(people) if await forge.is_member(team, login)]
-        teams[team] = frozenset(inside)
+    teams = {team: await find_members(forge, team, sorted(people)) for team in sorted(named)}
     base = await checkouts.find_merge_base(record.plan.base, pull.head)
     return PullFacts(
         pull=pull,

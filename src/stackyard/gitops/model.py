@@ -58,12 +58,14 @@ class ChangedTarget:
         reasons: Why it is selected, for a person.
         after: The changed targets that come before it.
         is_removed: Whether it is no longer there, so that what it made is to be destroyed.
+        host: The node that a manifest is applied to; empty for all others.
     """
 
     target: str
     reasons: tuple[str, ...]
     after: tuple[str, ...] = ()
     is_removed: bool = False
+    host: str = ""
 
 
 class CodeRisk(enum.StrEnum):
@@ -130,6 +132,7 @@ class TargetPlan:
         allowed: The names that somebody with the right allowed to be destroyed.
         error: The object that `--json` prints of an error; empty where there was none.
         outcome: What `apply --json` printed of it; empty where it is not applied.
+        host: The node that a manifest is applied to; empty for all others.
     """
 
     target: str
@@ -145,6 +148,7 @@ class TargetPlan:
     allowed: tuple[str, ...] = ()
     error: Mapping[str, Any] = field(default_factory=dict)
     outcome: Mapping[str, Any] = field(default_factory=dict)
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,7 @@ async def _plan_one(
         after=changed.after,
         is_removed=changed.is_removed,
         allowed=_allowed(order.acknowledged),
+        host=changed.host,
     )
     if findings := order.findings.get(changed.target, ()):
         return replace(begun, state=TargetState.BLOCKED, findings=findings)
@@ -121,12 +122,11 @@ async def _plan_one(
 def _make_run(order: PlanOrder, changed: ChangedTarget) -> TargetRun:
     is_saved = order.credentials is not Credentials.NONE
     saving = ("--out", _IN_STORE) if is_saved else ()
-    permits = permit_words(order.acknowledged)
-    if changed.is_removed:
-        words = ("--dry-run", *saving, *permits)
-        return TargetRun(verb="destroy", target=changed.target, words=words, credentials=order.credentials)
-    words = (*saving, *permits)
-    return TargetRun(verb="plan", target=changed.target, words=words, credentials=order.credentials)
+    verb, dry = ("destroy", ("--dry-run",)) if changed.is_removed else ("plan", ())
+    words = (*dry, *saving, *permit_words(order.acknowledged))
+    return TargetRun(
+        verb=verb, target=changed.target, host=changed.host, words=words, credentials=order.credentials
+    )
 
 
 def _read_answer(begun: TargetPlan, answer: VerbAnswer) -> TargetPlan:

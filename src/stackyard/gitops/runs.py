@@ -69,12 +69,21 @@ class TargetRun:
         target: The target.
         words: The options.
         credentials: Which credentials it gets.
+        host: The node that a manifest is for; where it has several, it is behind an `@` of the target too.
     """
 
     verb: str
     target: str
     words: tuple[str, ...] = ()
     credentials: Credentials = Credentials.PLAN
+    host: str = ""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The command line behind the name of the program."""
+        if not self.host:
+            return (self.verb, self.target, "--json", *self.words)
+        return (self.verb, self.target.partition("@")[0], "--json", "-H", self.host, *self.words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +122,7 @@ async def run_verb(context: GitopsContext, checkout: Checkout, run: TargetRun) -
     """
     given = dict(context.credentials.environment(run.target, run.credentials))
     secrets = tuple(value for value in given.values() if len(value) >= _SHORTEST_SECRET)
-    argv = (sys.executable, "-m", "stackyard", run.verb, run.target, "--json", *run.words)
+    argv = (sys.executable, "-m", "stackyard", *run.arguments)
     with _store_for(context, checkout, run.credentials) as (store, descriptors):
         command = process.Command(
             argv=argv,

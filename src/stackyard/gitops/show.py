@@ -16,6 +16,7 @@ from stackyard.gitops.model import Credentials, TargetState
 from stackyard.gitops.plan import fingerprint_of
 from stackyard.gitops.record import PullRecord, ShownTarget
 from stackyard.gitops.statuses import set_statuses
+from stackyard.path.stacks.environment import secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["PullWork", "save", "show"]
 
 _DONE = (TargetState.APPLIED, TargetState.UNCHANGED)
-_SHORTEST_SECRET = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,20 +163,16 @@ def _is_waiting(target: TargetPlan | None) -> bool:
 
 
 def _list_secrets(work: PullWork, record: PullRecord) -> set[str]:
-    """Return the values that runs of the targets log in with."""
-    source = work.context.credentials
+    """Return the values that runs of the targets log in with, by the names of their variables."""
+    context = work.context
     return {
         value
         for one in record.plan.targets
         for which in (Credentials.PLAN, Credentials.APPLY)
-        for name, value in source.environment(one.target, which).items()
-        if len(value) >= _SHORTEST_SECRET and _names_secret(name)
+        for value in secret_values(
+            context.credentials.environment(one.target, which), context.checkouts.folder
+        )
     }
-
-
-def _names_secret(name: str) -> bool:
-    words = ("PASS", "SECRET", "TOKEN", "KEY", "CREDENTIAL", "TF_VAR_", "AUTH")
-    return any(word in name.upper() for word in words)
 
 
 async def _post(work: PullWork, record: PullRecord, body: str) -> tuple[PullRecord, str]:

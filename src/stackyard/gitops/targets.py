@@ -1,33 +1,21 @@
-"""Which targets a pull request changes, of every source, and why.
-
-Stacks are selected by what they read. Each env, manifest and hypervisor of a site has a file of its own; what
-they share selects all of them, so that nothing is missed: their plans show which do not change.
-"""
+"""Which targets a pull request changes, of every source, and why; stacks are selected by what they read."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import re
-from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.clients.git.compare import Comparison
 from stackyard.gitops.model import ChangedTarget
-from stackyard.sources.cluster.kind import CLUSTER
-from stackyard.sources.cluster.names import find_clusters
-from stackyard.sources.site.discovery import SITE_FILE
+from stackyard.gitops.site_targets import find_site_targets, list_applied
 from stackyard.sources.stacks.kinds import KIND as STACK
 from stackyard.sources.stacks.order import build_whole_graph
 from stackyard.sources.stacks.repository import NoStacksError, find_stacks
 from stackyard.sources.stacks.selection import select_changed
-from stackyard.state import StateService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from stackyard.gitops.checkout import Checkouts
     from stackyard.gitops.model import Checkout
@@ -36,14 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TargetChanges", "find_changed_targets"]
 
-# The folders of a site in which each file is a target, by the kind of it; in this order they are applied.
-_KINDS = {"hypervisors": "hypervisor", "envs": "env", "manifests": "manifest"}
-# What is read by none of them.
-_DOCUMENTATION = frozenset((".md", ".txt", ".rst", ".png", ".svg"))
-_CLUSTERS = "clusters"
-_DEPLOYMENT_FILE = "deployment.yaml"
 _MOST_REASONS = 10
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +63,7 @@ async def find_changed_targets(
     gone = frozenset(path for path, one in differ.items() if not one.new)
     paths = tuple(sorted(differ))
     stacks, takes = await _find_stacks(checkout, base, paths, store)
-    others = (*_of_site(checkout.folder, paths, gone), *_of_clusters(checkout.folder, paths))
+    others = await asyncio.to_thread(find_site_targets, checkout.folder, paths, gone, store)
     return TargetChanges(targets=(*others, *stacks), takes_outputs=takes, paths=paths)
 
 
@@ -129,7 +110,8 @@ async def _list_removed(
     others: tuple[str, ...],
 ) -> list[ChangedTarget]:
     """Return the stacks that are gone and were applied; what others took from them goes last."""
-    known = await asyncio.to_thread(_list_applied, store) if names else frozenset[str]()
+    applied = await asyncio.to_thread(list_applied, store) if names else ()
+    known = {one.name.partition("@")[0] for one in applied if one.kind == STACK}
     return [
         ChangedTarget(target=f"{STACK}:{name}", reasons=reasons[name], after=others, is_removed=True)
         for name in names
@@ -152,82 +134,3 @@ def _add_takers(repository: StackRepository, reasons: dict[str, tuple[str, ...]]
             if first and name not in reasons:
                 reasons[name] = tuple(f"takes outputs of {STACK}:{one}" for one in first)
                 is_new = True
-
-
-def _list_applied(store: ChosenStore) -> frozenset[str]:
-    """Return the stacks that were applied and not destroyed."""
-    with contextlib.closing(store.read()) as objects:
-        records = StateService(objects).targets.all()
-        return frozenset(
-            one.name.partition("@")[0] for one in records if one.kind == STACK and not one.is_destroyed
-        )
-
-
-# --- Sites, deployment objects, clusters
-
-
-def _of_site(top: Path, paths: tuple[str, ...], gone: frozenset[str]) -> tuple[ChangedTarget, ...]:
-    """Return the targets of a site or of a deployment object at the top of a repository."""
-    found: dict[str, ChangedTarget] = {}
-    if (top / _DEPLOYMENT_FILE).is_file():
-        reasons = [path for path in paths if _is_of_site(path)]
-        if reasons:
-            found["deployment"] = ChangedTarget(target="deployment", reasons=tuple(reasons[:_MOST_REASONS]))
-    if (top / SITE_FILE).is_file() or SITE_FILE in gone:
-        for one in _of_files(top, paths, gone):
-            found[one.target] = one
-    before: list[str] = []
-    ordered = []
-    for one in found.values():
-        ordered.append(replace(one, after=tuple(before)) if not one.target.startswith("env:") else one)
-        before += [one.target] if one.target.startswith("hypervisor:") else []
-    return tuple(ordered)
-
-
-def _of_clusters(top: Path, paths: tuple[str, ...]) -> Iterator[ChangedTarget]:
-    """Yield the clusters whose folders have something else in them, one at the top of the repository too."""
-    for name, cluster in find_clusters(top).items():
-        folder = os.path.relpath(cluster.folder, top)
-        if folder == ".":
-            reasons = [path for path in paths if _is_of_site(path)]
-        else:
-            own = (path for path in paths if path.startswith(f"{folder}/"))
-            reasons = [path for path in own if not _is_documentation(path)]
-        if reasons:
-            yield ChangedTarget(target=f"{CLUSTER}:{name}", reasons=tuple(reasons[:_MOST_REASONS]))
-
-
-def _of_files(top: Path, paths: tuple[str, ...], gone: frozenset[str]) -> Iterator[ChangedTarget]:
-    own = {path: target for path in paths if (target := _target_of(path)) is not None}
-    shared = [path for path in paths if path not in own and _is_of_site(path)]
-    for folder, kind in _KINDS.items():
-        named = {target: path for path, target in own.items() if target.startswith(f"{kind}:")}
-        there = {f"{kind}:{name}" for name in _stems(top / folder)}
-        for target in sorted({*named, *(there if shared else ())}):
-            path = named.get(target)
-            reasons = (*((path,) if path else ()), *shared)[:_MOST_REASONS]
-            yield ChangedTarget(target=target, reasons=reasons, is_removed=path in gone if path else False)
-
-
-def _target_of(path: str) -> str | None:
-    """Return the target that a file of a site describes."""
-    place = PurePosixPath(path)
-    if len(place.parts) != 2 or place.suffix != ".yaml" or not _NAME.fullmatch(place.stem):
-        return None
-    kind = _KINDS.get(place.parts[0])
-    return None if kind is None else f"{kind}:{place.stem}"
-
-
-def _is_of_site(path: str) -> bool:
-    """Return whether targets of a site may read a file."""
-    place = PurePosixPath(path)
-    is_apart = place.parts[0] in ("stacks", "tofu", "infrastructure", "modules", _CLUSTERS, "docs", ".github")
-    return not is_apart and not place.name.startswith(".git") and not _is_documentation(path)
-
-
-def _is_documentation(path: str) -> bool:
-    return PurePosixPath(path).suffix in _DOCUMENTATION
-
-
-def _stems(folder: Path) -> Iterable[str]:
-    return (path.stem for path in folder.glob("*.yaml") if _NAME.fullmatch(path.stem))
