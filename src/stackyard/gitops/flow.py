@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import BusyError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
-from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
 from stackyard.gitops.acknowledge import find_allowed_commit, list_current, read_comments
 from stackyard.gitops.apply import apply_targets
 from stackyard.gitops.code_check import check_code
 from stackyard.gitops.fit import keep_fitting
+from stackyard.gitops.fork_point import find_fork_point, find_rules
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
@@ -93,6 +93,8 @@ async def plan_pull(context: GitopsContext, number: int, *, force: bool = False)
     async with hold_pull(context, repository.name, number):
         for _ in range(_ATTEMPTS):
             work = await _open_work(context, number)
+            if work.pull.base_branch != repository.default_branch:
+                return await _leave(work)
             if work.pull.state is not PullState.OPEN:
                 return await _plan_closed(work, force=force)
             record = await _plan_open(work, force=force)
@@ -116,6 +118,8 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
     repository = await context.forge.repository()
     async with hold_pull(context, repository.name, number):
         work = await _open_work(context, number)
+        if work.pull.base_branch != repository.default_branch:
+            return await _leave(work)
         if work.pull.state is PullState.MERGED:
             return await _apply_merged(work, only)
         if work.pull.state is PullState.OPEN and work.settings.is_before_merge:
@@ -123,6 +127,19 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
             if await _is_current(work, record):
                 return await _apply_open(work, await show(work, await save(work, record)), only)
     return await plan_pull(context, number)
+
+
+async def _leave(work: PullWork) -> PullPlan:
+    """Plan and apply nothing: whoever may push to that branch would make the rules and what is trusted."""
+    pull = work.pull
+    note = f"It is for the branch {code(pull.base_branch)}: only those for the default branch are planned."
+    commits = _Commits(head=pull.head, base=pull.base, tree="")
+    plan = _make_plan(work, commits, notes=(note,))
+    await asyncio.to_thread(work.locks.release, pull.number)
+    known = await asyncio.to_thread(work.records.get, pull.number)
+    if known is None or known.plan.merged:
+        return plan
+    return (await show(work, await save(work, replace(known, plan=plan)))).plan
 
 
 async def unlock_pull(context: GitopsContext, number: int) -> tuple[str, ...]:
@@ -148,8 +165,7 @@ async def _open_work(context: GitopsContext, number: int) -> PullWork:
     tip = found[names[0]]
     records = PullRecords(context.store, pull.repository)
     known = await asyncio.to_thread(records.get, number)
-    # After the merge, the rules are those of before: it cannot loosen what it is judged by.
-    rules = known.plan.base if known is not None and pull.state is PullState.MERGED else tip
+    rules = tip if pull.state is not PullState.MERGED else await find_rules(context.checkouts, pull, known)
     settings = await read_settings(context.checkouts, rules)
     return PullWork(context=context, pull=replace(pull, base=tip), settings=settings, records=records)
 
@@ -345,20 +361,13 @@ def _list_moved(plan: PullPlan, head: str, tree: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def _find_fork_point(work: PullWork) -> str:
-    """Return where the branch of a merged pull request began, however it was merged."""
-    pull, checkouts = work.pull, work.context.checkouts
-    before = await Comparison(top=checkouts.mirror).find_commit(f"{pull.merge_commit}^1")
-    return await checkouts.find_merge_base(before or pull.merge_commit, pull.head) or pull.merge_commit
-
-
 async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple[str, ...]) -> PullRecord:
     """Plan the base branch as it is now, because nothing of it was shown; it needs approvals of its own.
 
     What later pull requests mended is not broken again; what is applied stays so.
     """
     pull, checkouts = work.pull, work.context.checkouts
-    base = known.plan.base if known is not None else await _find_fork_point(work)
+    base = known.plan.base if known is not None else await find_fork_point(checkouts, pull)
     tree = await checkouts.find_tree(pull.base)
     commits = _Commits(head=pull.head, base=base, tree=tree, merged=pull.base)
     place = checkouts.at(pull.base, branch=pull.base_branch)
