@@ -21,6 +21,8 @@ from stackyard.clients.forge.model import CommitState, MergeMethod
 from stackyard.gitops.context import OwnEnvironment
 from stackyard.gitops.model import Credentials, TargetState
 from stackyard.gitops.record import PullRecords
+from stackyard.gitops.runs import TargetRun, run_verb
+from stackyard.gitops.settings import GitopsSettingsError
 
 pytestmark = [pytest.mark.tofu, pytest.mark.judges("gitea"), pytest.mark.timeout(300)]
 
@@ -226,3 +228,46 @@ async def test_commands_do_what_the_server_does_and_go_on_where_one_was_killed(t
         drifted = await yard.open_pull("again", {WEB: stack("one", "two")})
         counted = target_of(await yard.plan(drifted.number), "stack:web").document["changes"]
         assert [one["address"] for one in counted] == ["terraform_data.two"]
+
+
+async def test_a_state_that_moved_after_the_approval_asks_again_and_says_so(tmp_path: Path) -> None:
+    async with open_gitops(tmp_path, {WEB: stack()}) as yard:
+        await yard.apply_new("first", {WEB: stack("one")})
+        pull = await yard.open_pull("more", {WEB: stack("one", "two")})
+        await yard.plan(pull.number)
+        await yard.approve(pull.number)
+        # Somebody applies by hand meanwhile.
+        context = yard.context
+        tip = await yard.forge.branch_tip("main")
+        assert tip is not None
+        async with context.checkouts.at(tip) as checkout:
+            permit = ("--allow-destroy", "terraform_data.one")
+            replacing = TargetRun(
+                verb="apply", target="stack:web", words=(*permit, "--", "-replace=terraform_data.one")
+            )
+            answer = await run_verb(context, checkout, replacing)
+            assert answer.document["applied"]["add"] == 1, answer.error
+        await yard.merge(pull.number)
+        moved = await yard.apply(pull.number)
+        assert target_of(moved, "stack:web").state is CHANGES
+        shown = await yard.our_comment(pull.number)
+        assert "Since the plan was made, the state was" in shown
+        assert "1 more approval" in shown
+        await yard.say(pull.number, "stackyard apply")
+        assert target_of(await yard.apply(pull.number), "stack:web").state is APPLIED
+
+
+async def test_a_conflict_and_a_broken_rule_plan_nothing_and_say_why(tmp_path: Path) -> None:
+    async with open_gitops(tmp_path, {WEB: stack()}) as yard:
+        pull = await yard.open_pull("broken", {RULES: "roots: [nowhere]\ngitops: {approvals: -1}\n"})
+        assert (await yard.plan(pull.number)).targets == ()
+        assert "It cannot be planned: `" in await yard.our_comment(pull.number)
+        assert (await yard.statuses(pull.number))["stackyard"] is CommitState.PENDING
+        pull = await yard.open_pull("more", {WEB: stack("mine")})
+        await yard.rig.commit("main", {WEB: stack("theirs")})
+        planned = await yard.plan(pull.number)
+        assert planned.targets == ()
+        assert f"resolve the conflicts in `{WEB}`" in await yard.our_comment(pull.number)
+        await yard.rig.commit("main", {RULES: "gitops: {approvals: many}\n"})
+        with pytest.raises(GitopsSettingsError, match="approvals"):
+            await yard.plan(pull.number)

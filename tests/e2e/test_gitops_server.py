@@ -73,8 +73,8 @@ async def test_a_server_plans_what_is_pushed_obeys_comments_and_applies_what_is_
 ) -> None:
     async with open_gitops(tmp_path, {"stacks/web/main.tf": stack()}) as yard:
         async with serving(yard, tmp_path, free_port()):
-            began = time.monotonic()
             pull = await yard.open_pull("more", {"stacks/web/main.tf": stack("one", "two")})
+            began = time.monotonic()
 
             async def has_status() -> bool:
                 return "stackyard" in await yard.statuses(pull.number)
@@ -92,8 +92,8 @@ async def test_a_server_plans_what_is_pushed_obeys_comments_and_applies_what_is_
             await until(is_green)
             await yard.merge(pull.number)
             await until(lambda: shows(yard, pull.number, "applied: 2 created"))
-        # With tofu and a Gitea on two busy cores; the aim of one second is for a machine of its own.
-        assert first_status_s < 30
+        # The aim is one second; two busy cores get more.
+        assert first_status_s < 20
         log = (tmp_path / "server.log").read_text()
         assert SECRET not in log
         assert yard.rig.users["bot"].token not in log

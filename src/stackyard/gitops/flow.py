@@ -7,35 +7,26 @@ be called as often as anyone likes, by a server, by a job of a CI, or again afte
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stackyard.base.errors import BusyError, StackyardError
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
 from stackyard.clients.git.merge import MergeConflictError
-from stackyard.gitops.acknowledge import find_allowed_commit, list_current, read_comments
 from stackyard.gitops.apply import apply_targets
-from stackyard.gitops.code_check import check_code
-from stackyard.gitops.fit import keep_fitting
 from stackyard.gitops.fork_point import find_fork_point, find_rules
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
-from stackyard.gitops.model import Credentials, PullPlan, TargetState
-from stackyard.gitops.plan import PlanOrder, plan_targets
+from stackyard.gitops.model import PullPlan, TargetState
+from stackyard.gitops.pull_files import PullCommits, make_plan, plan_files, read_record, with_plan
 from stackyard.gitops.record import PullRecord, PullRecords
-from stackyard.gitops.runs import share_store
 from stackyard.gitops.settings import read_settings
 from stackyard.gitops.show import PullWork, save, show
-from stackyard.gitops.statuses import tell_begin
-from stackyard.gitops.targets import find_changed_targets
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from stackyard.clients.forge.model import PullRequest
     from stackyard.gitops.context import GitopsContext
-    from stackyard.gitops.model import Checkout
 
 __all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull", "unlock_pull"]
 
@@ -51,16 +42,6 @@ class PullMovingError(BusyError):
     code = "E-GITOPS-MOVING"
     summary = "The pull request changed while it was planned"
     default_remedy = "Wait until nobody pushes, and plan it again."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Commits:
-    """What is planned: a pull request on its base, or what it became on the base branch."""
-
-    head: str
-    base: str
-    tree: str
-    merged: str = ""
 
 
 async def read_pull(context: GitopsContext, number: int) -> PullPlan | None:
@@ -133,8 +114,8 @@ async def _leave(work: PullWork) -> PullPlan:
     """Plan and apply nothing: whoever may push to that branch would make the rules and what is trusted."""
     pull = work.pull
     note = f"It is for the branch {code(pull.base_branch)}: only those for the default branch are planned."
-    commits = _Commits(head=pull.head, base=pull.base, tree="")
-    plan = _make_plan(work, commits, notes=(note,))
+    commits = PullCommits(head=pull.head, base=pull.base, tree="")
+    plan = make_plan(work, commits, notes=(note,))
     await asyncio.to_thread(work.locks.release, pull.number)
     known = await asyncio.to_thread(work.records.get, pull.number)
     if known is None or known.plan.merged:
@@ -188,20 +169,26 @@ async def _is_current(work: PullWork, record: PullRecord) -> bool:
 
 async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
     pull, checkouts = work.pull, work.context.checkouts
-    known = await _read_record(work)
-    commits = _Commits(head=pull.head, base=pull.base, tree="")
+    known = await read_record(work)
+    commits = PullCommits(head=pull.head, base=pull.base, tree="")
     refused = _why_not(work)
     if refused:
-        return _with_plan(known, _make_plan(work, commits, notes=(refused,)))
+        return with_plan(known, make_plan(work, commits, notes=(refused,)))
     try:
         tree = await checkouts.find_merge_tree(pull.base, pull.head)
     except MergeConflictError as err:
         files = ", ".join(map(code, err.files[:20]))
         note = f"It cannot be merged: resolve the conflicts in {files}."
-        return _with_plan(known, _make_plan(work, commits, notes=(note,)))
+        return with_plan(known, make_plan(work, commits, notes=(note,)))
     commits = replace(commits, tree=tree)
     place = checkouts.merge_result(pull.base, pull.head, branch=pull.base_branch)
-    return await _plan_files(work, known, commits, place, force=force)
+    try:
+        return await plan_files(work, known, commits, place, force=force)
+    except InvalidInputError as err:
+        # Of the files of the pull request: stackyard.yaml, the order of stacks.
+        found = "".join(f"\n> - {code(one.detail)}" for one in err.diagnostics[:20])
+        note = f"It cannot be planned: {code(err.detail)}{found}"
+        return with_plan(known, make_plan(work, commits, notes=(note,)))
 
 
 def _why_not(work: PullWork) -> str:
@@ -211,70 +198,6 @@ def _why_not(work: PullWork) -> str:
     if work.pull.is_fork and not work.settings.plans_forks:
         return "It comes from a fork: `stackyard.yaml` does not let forks be planned."
     return ""
-
-
-async def _read_record(work: PullWork) -> PullRecord | None:
-    """Return what is known, with what people said since."""
-    known = await asyncio.to_thread(work.records.get, work.pull.number)
-    if known is None:
-        return None
-    return await read_comments(work.context.forge, known, work.settings, author=work.pull.author)
-
-
-async def _plan_files(
-    work: PullWork,
-    known: PullRecord | None,
-    commits: _Commits,
-    place: AbstractAsyncContextManager[Checkout],
-    *,
-    force: bool,
-) -> PullRecord:
-    """Plan what the files of a commit change, but for what has a plan that still fits."""
-    context = work.context
-    if known is not None:
-        known = replace(known, acknowledged=list_current(known, commits.head, commits.tree))
-    acknowledged = () if known is None else known.acknowledged
-    is_same = known is not None and (known.plan.head, known.plan.tree) == (commits.head, commits.tree)
-    fitting = await keep_fitting(context, known) if known is not None and is_same and not force else {}
-    if len(fitting) < 1 or known is None or len(fitting) < len(known.plan.targets):
-        await tell_begin(context.forge, commits.head, "is being planned")
-    async with place as checkout:
-        is_allowed = known is not None and find_allowed_commit(known, commits.head)
-        if not work.pull.is_fork or is_allowed:
-            # Before anything is looked at, so that what is remembered of the files is kept.
-            share_store(context, checkout)
-        changes = await find_changed_targets(context.checkouts, checkout, commits.base, context.store)
-        findings = {} if is_allowed else await check_code(context.checkouts, checkout, commits.base, changes)
-        order = PlanOrder(
-            targets=changes.targets,
-            takes_outputs=changes.takes_outputs,
-            findings=findings,
-            acknowledged=acknowledged,
-            credentials=Credentials.NONE if work.pull.is_fork and not is_allowed else Credentials.PLAN,
-            known=fitting,
-        )
-        targets = await plan_targets(context, checkout, order)
-    plan = replace(_make_plan(work, commits), targets=targets)
-    return _with_plan(known, plan)
-
-
-def _make_plan(work: PullWork, commits: _Commits, *, notes: tuple[str, ...] = ()) -> PullPlan:
-    pull = work.pull
-    return PullPlan(
-        repository=pull.repository,
-        number=pull.number,
-        head=commits.head,
-        base_branch=pull.base_branch,
-        base=commits.base,
-        tree=commits.tree,
-        targets=(),
-        merged=commits.merged,
-        notes=notes,
-    )
-
-
-def _with_plan(known: PullRecord | None, plan: PullPlan) -> PullRecord:
-    return PullRecord(plan=plan) if known is None else replace(known, plan=plan)
 
 
 async def _apply_open(work: PullWork, record: PullRecord, only: frozenset[str] | None) -> PullPlan:
@@ -301,7 +224,7 @@ def _list_states(record: PullRecord) -> list[tuple[str, TargetState, str]]:
 
 async def _plan_closed(work: PullWork, *, force: bool) -> PullPlan:
     """Show what is known of a pull request that is merged or closed; one that was merged is planned again."""
-    known = await _read_record(work)
+    known = await read_record(work)
     if work.pull.state is PullState.MERGED:
         record = await _begin_merged(work, known)
         if force:
@@ -309,13 +232,13 @@ async def _plan_closed(work: PullWork, *, force: bool) -> PullPlan:
         return (await show(work, record)).plan
     await asyncio.to_thread(work.locks.release, work.pull.number)
     if known is None:
-        commits = _Commits(head=work.pull.head, base=work.pull.base, tree="")
-        return _make_plan(work, commits)
+        commits = PullCommits(head=work.pull.head, base=work.pull.base, tree="")
+        return make_plan(work, commits)
     return known.plan
 
 
 async def _apply_merged(work: PullWork, only: frozenset[str] | None) -> PullPlan:
-    record = await _begin_merged(work, await _read_record(work))
+    record = await _begin_merged(work, await read_record(work))
     plan = record.plan
     checkouts = work.context.checkouts
     for _ in range(len(plan.targets) + 1):
@@ -369,9 +292,9 @@ async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple
     pull, checkouts = work.pull, work.context.checkouts
     base = known.plan.base if known is not None else await find_fork_point(checkouts, pull)
     tree = await checkouts.find_tree(pull.base)
-    commits = _Commits(head=pull.head, base=base, tree=tree, merged=pull.base)
+    commits = PullCommits(head=pull.head, base=base, tree=tree, merged=pull.base)
     place = checkouts.at(pull.base, branch=pull.base_branch)
-    record = await _plan_files(work, known, commits, place, force=True)
+    record = await plan_files(work, known, commits, place, force=True)
     before = () if known is None else known.plan.targets
     done = {one.target: one for one in before if one.state is TargetState.APPLIED}
     # Of all that came to the branch since, only what this pull request is about.

@@ -21,6 +21,7 @@ from stackyard.gitops.commands import Command, Verb, read_commands
 from stackyard.gitops.jobs import apply_job
 from stackyard.gitops.replies import HELP, say_misunderstood
 from stackyard.gitops.rights import find_right
+from stackyard.gitops.statuses import tell_begin
 from stackyard.state import layout
 
 if TYPE_CHECKING:
@@ -179,6 +180,9 @@ class Look:
             await self.forge.repository()
             return
         seen = await self.looks.get(number)
+        if pull.state is PullState.OPEN and pull.head != seen.head:
+            # Before git is asked for anything: people see at once that something is being done.
+            await tell_begin(self.forge, pull.head, "is being planned")
         tip = await self.forge.branch_tip(pull.base_branch) or ""
         asked = await self._read(await self.forge.comments(number, after=seen.comment), seen)
         await self._answer(pull, asked)

@@ -10,7 +10,7 @@ from tests.support.memory_forge import BOT, MemoryForge
 
 from stackyard.base.errors import StackyardError
 from stackyard.clients.forge.failures import ForgeRateLimitedError, ForgeUnreachableError
-from stackyard.clients.forge.model import Permission, PullState
+from stackyard.clients.forge.model import CommitState, Permission, PullState
 
 AWAY = ForgeUnreachableError("The forge does not answer.")
 
@@ -101,7 +101,20 @@ async def test_merges_are_applied_in_their_order(tmp_path: Path) -> None:
     assert begun == [number for what, number in actions.done if what == "apply"]
 
 
-# --- Comments
+# --- Statuses and comments
+
+
+async def test_a_new_commit_has_a_status_before_anything_else_is_asked(tmp_path: Path) -> None:
+    forge, actions = make_forge(), Actions(work_s=600.0)
+    async with run_service(tmp_path, forge, actions) as rig:
+        await until(lambda: "pulls open" in forge.calls)
+        forge.add_pull(7)
+        forge.calls.clear()
+        await rig.post(forge.delivery(7))
+        await until(lambda: actions.begun == [("plan", 7)])
+    assert forge.calls[:2] == ["pull 7", "set_status"]
+    (status,) = forge.all_statuses[forge.all_pulls[7].head]
+    assert (status.context, status.state) == ("stackyard", CommitState.PENDING)
 
 
 @pytest.mark.parametrize("author", ["ann", "bob", "mallory"])

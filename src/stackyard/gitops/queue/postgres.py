@@ -46,6 +46,7 @@ class PostgresQueue:
         repository: The repository on the forge.
         beat_every_s: How often this worker shows that it is alive.
         silent_s: How long a worker may be silent before others continue its jobs.
+        connect_s: How long to wait for a connection.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class PostgresQueue:
         *,
         beat_every_s: float = _BEAT_EVERY_S,
         silent_s: float = _SILENT_S,
+        connect_s: float = _CONNECT_S,
     ) -> None:
         self._address = address
         # The name is also a part of the channel of notices, which has at most 63 bytes.
@@ -72,7 +74,7 @@ class PostgresQueue:
             configure=self._configure,
             min_size=1,
             max_size=_CONNECTIONS,
-            timeout=_CONNECT_S,
+            timeout=connect_s,
         )
         self._manager = manager.JobManager(self._connector)
 
