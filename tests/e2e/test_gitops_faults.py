@@ -43,8 +43,8 @@ async def test_code_that_could_do_more_waits_for_somebody_with_the_right_and_for
         assert {one.line for one in blocked.findings} >= {5}
         assert (await yard.statuses(pull.number))["stackyard"] is CommitState.FAILURE
         # The commit before says nothing of the next one, and a reader has no right.
-        await yard.say(pull.number, f"stackyard allow code {pull.head[:12]}", who=yard.rig.reader)
-        await yard.say(pull.number, f"stackyard allow code {'0' * 12}")
+        await yard.say(pull.number, f"stackyard allow code {pull.head}", who=yard.rig.reader)
+        await yard.say(pull.number, f"stackyard allow code {'0' * 40}")
         assert target_of(await yard.plan(pull.number), "stack:web").state is TargetState.BLOCKED
         assert not mark.exists()
         await yard.rig.commit("more", {WEB: stack("one", more="# no program\n")})
@@ -53,7 +53,7 @@ async def test_code_that_could_do_more_waits_for_somebody_with_the_right_and_for
         await yard.rig.commit("more", {WEB: stack("two", more=program), RULES: "gitops: {approvals: 0}\n"})
         head = (await yard.forge.pull(pull.number)).head
         assert target_of(await yard.plan(pull.number), "stack:web").state is TargetState.BLOCKED
-        await yard.say(pull.number, f"stackyard allow code {head[:12]}")
+        await yard.say(pull.number, f"stackyard allow code {head}")
         allowed = target_of(await yard.plan(pull.number), "stack:web")
         # It was run, or the engine could not load what runs it: it is no longer held back.
         assert allowed.state in (CHANGES, FAILED)
@@ -169,7 +169,7 @@ async def test_drafts_and_forks_are_planned_only_where_the_base_branch_says_so(t
         # What is planned without state and secrets is not saved: it can only be read.
         assert (planned.state, planned.plan) == (CHANGES, "")
         head = (await yard.forge.pull(number)).head
-        await yard.say(number, f"stackyard allow code {head[:12]}")
+        await yard.say(number, f"stackyard allow code {head}")
         assert target_of(await yard.plan(number), "stack:web").plan.startswith("store:")
 
 

@@ -66,6 +66,7 @@ class MemoryForge:
     all_reviews: dict[int, list[Review]] = field(default_factory=dict)
     protections: dict[str, Protection] = field(default_factory=dict)
     rights: dict[str, Permission] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
     teams: dict[str, set[str]] = field(default_factory=dict)
     hooks: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
@@ -193,6 +194,8 @@ class MemoryForge:
 
     async def permission(self, login: str) -> Permission:
         await self._asked("permission")
+        if login in self.gone:
+            raise ForgeNotFoundError(f"There is no user {login}.")
         return self.rights.get(login, Permission.NONE)
 
     async def is_member(self, team: str, login: str) -> bool:

@@ -40,7 +40,7 @@ def list_current(record: PullRecord, head: str, tree: str) -> tuple[Acknowledgem
 
 def find_allowed_commit(record: PullRecord, head: str) -> bool:
     """Return whether somebody with the right allowed the code of a commit."""
-    return any(one.what == CODE and head.startswith(one.name) for one in record.acknowledged)
+    return any(one.what == CODE and one.name == head for one in record.acknowledged)
 
 
 async def read_comments(

@@ -17,6 +17,7 @@ from stackyard.clients.git.compare import Comparison
 from stackyard.gitops.code_items import list_items
 from stackyard.gitops.model import CodeFinding, CodeRisk
 from stackyard.gitops.path_check import find_paths
+from stackyard.gitops.program_check import find_programs
 from stackyard.gitops.settings_check import find_settings
 from stackyard.gitops.values_check import find_addresses
 from stackyard.sources.stacks.facts import read_facts
@@ -25,7 +26,7 @@ from stackyard.sources.stacks.kinds import is_code
 from stackyard.sources.stacks.repository import find_stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stackyard.gitops.checkout import Checkouts
@@ -97,10 +98,11 @@ async def check_code(
     git = Comparison(top=checkouts.mirror)
     known = _Base(git=git, commit=base)
     findings: list[CodeFinding] = []
-    for path in changes.paths:
-        findings += await _check_file(known, checkout.folder, path)
+    for path, real in await asyncio.to_thread(_list_code, checkout.folder, changes.paths):
+        findings += await _check_code(known, checkout.folder, path, real)
     findings += await find_settings(git, base, checkout.folder, changes.paths)
     findings += await find_addresses(git, base, checkout.folder, changes.paths)
+    findings += await find_programs(git, base, checkout.folder, changes.paths)
     paths = await find_paths(checkouts, checkout, base, changes)
     readers = await asyncio.to_thread(_list_readers, checkout.folder, changes)
     return {
@@ -141,32 +143,45 @@ def _list_readers(top: Path, changes: TargetChanges) -> dict[str, tuple[str, ...
     return found
 
 
-async def _check_file(base: _Base, top: Path, path: str) -> list[CodeFinding]:
-    return await _check_code(base, top, path) if is_code(path.rpartition("/")[2]) else []
+def _list_code(top: Path, paths: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the code that differs, and the file that has it: engines follow a link of such a name."""
+    found = {path: path for path in paths if is_code(path.rpartition("/")[2])}
+    changed = frozenset(paths)
+    for here, _, names in os.walk(top):
+        for name in names:
+            place = os.path.join(here, name)
+            if is_code(name) and os.path.islink(place):
+                real = os.path.relpath(os.path.realpath(place), os.path.realpath(top))
+                path = os.path.relpath(place, top)
+                if path in changed or real in changed:
+                    found[path] = real
+    return sorted(found.items())
 
 
 def _read(path: Path) -> bytes | None:
     try:
-        if path.is_symlink() or path.stat().st_size > _LARGEST_BYTES:
-            return b"" if path.is_symlink() else None
-        return path.read_bytes()
+        return None if path.stat().st_size > _LARGEST_BYTES else path.read_bytes()
     except FileNotFoundError:
         return b""
     except OSError:
         return None
 
 
-async def _check_code(base: _Base, top: Path, path: str) -> list[CodeFinding]:
-    data = await asyncio.to_thread(_read, top / path)
+async def _check_code(base: _Base, top: Path, path: str, real: str) -> list[CodeFinding]:
+    if real.startswith("../"):
+        # A link that leads out is one for the check of paths; nothing there is read.
+        return []
+    data = await asyncio.to_thread(_read, top / real)
     if data is None:
         detail = "a file that cannot be read, or is far too large"
         return [CodeFinding(risk=CodeRisk.ENGINE, path=path, line=0, detail=detail)]
     items = await asyncio.to_thread(list_items, path, data)
     if not items:
         return []
-    before = {(one.risk, one.text) for one in list_items(path, await base.read(path))}
+    said = await base.read(real)
+    before = {(one.risk, one.text) for one in list_items(path, said)} if said else set()
     return [
         CodeFinding(risk=one.risk, path=path, line=one.line, detail=one.detail)
         for one in items
-        if (one.risk, one.text) not in before and not await base.has(one)
+        if one.is_unreadable or ((one.risk, one.text) not in before and not await base.has(one))
     ]

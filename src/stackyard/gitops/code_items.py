@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,10 +43,15 @@ _OF_ENGINE = frozenset(
 _OWN = frozenset(("key", "path", "prefix", "workspace_key_prefix", "schema_name", "name"))
 # States in our own store, which no code can turn elsewhere.
 _OUR_STORE = ("backend http", "")
-_SPACE = re.compile(r"\s+")
+# A new line has a meaning: behind a comment, it makes a setting of what was none.
+_SPACE = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r" ?\n\s*")
 # A function by its full name, which is the same as the short one.
 _FULL_NAME = re.compile(rb"\bcore::\w+")
+# It makes a template of any value, and templates read files.
+_OF_VALUES = re.compile(rb"^[^\n]*\btemplatestring\b[^\n]*", re.MULTILINE)
 _MOST = 200
+_UNREADABLE = "unreadable"
 # Built into every engine.
 _BUILT_IN = "terraform"
 
@@ -65,6 +71,11 @@ class CodeItem(NamedTuple):
     line: int
     detail: str
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether nobody can say what is there, so that nothing is the same."""
+        return self.text == _UNREADABLE
+
 
 def list_items(name: str, data: bytes) -> list[CodeItem]:
     """Return what a file has that could do more than plan.
@@ -74,13 +85,23 @@ def list_items(name: str, data: bytes) -> list[CodeItem]:
         data: What it holds.
     """
     try:
+        if name.endswith(".json"):
+            # An engine reads both of two that have the same name.
+            json.loads(data.decode("utf-8-sig"), object_pairs_hook=_require_once)
         found = list(_of_json(data) if name.endswith(".json") else _of_hcl(data))
     except (JsonError, ValueError, RecursionError):
         found = [_unreadable(1)]
     said = parse_json_code(data) if name.endswith(".json") else parse_hcl(data)
     if said.problem is not None:
         found.append(_unreadable(said.problem[0]))
-    return [*found, *_list_sources(said), *_list_full_names(data)]
+    return [*found, *_list_sources(said), *_list_full_names(data), *_list_templates(data)]
+
+
+def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    said = dict(pairs)
+    if len(said) < len(pairs):
+        raise ValueError("a name twice")
+    return said
 
 
 def _list_sources(said: CodeFile) -> Iterator[CodeItem]:
@@ -105,9 +126,21 @@ def _list_full_names(data: bytes) -> Iterator[CodeItem]:
         yield CodeItem(CodeRisk.PATH, text, line, f"{text}: write its short name, which can be checked")
 
 
+def _list_templates(data: bytes) -> Iterator[CodeItem]:
+    for match in _OF_VALUES.finditer(data):
+        line = data.count(b"\n", 0, match.start()) + 1
+        text = _collapse(match[0].decode("utf-8", "replace").strip())
+        yield CodeItem(CodeRisk.PATH, f"templatestring {text}", line, "a template of a value: templatestring")
+
+
+def _collapse(text: str) -> str:
+    """Return a text in one spelling."""
+    return _LINES.sub("\n", _SPACE.sub(" ", text))
+
+
 def _unreadable(line: int) -> CodeItem:
     detail = "what is here cannot be read, and so it cannot be checked"
-    return CodeItem(CodeRisk.ENGINE, f"unreadable {line}", line, detail)
+    return CodeItem(CodeRisk.ENGINE, _UNREADABLE, line, detail)
 
 
 def _describe(risk: CodeRisk, line: int, title: str, text: str) -> CodeItem:
@@ -152,10 +185,10 @@ def _title(kind: str, labels: list[str]) -> str:
 def _text(node: Node, *, is_backend: bool = False) -> str:
     """Return the text of a block in one spelling; that of a backend without what is each stack's own."""
     if not is_backend:
-        return _SPACE.sub(" ", text_of(node))
+        return _collapse(text_of(node))
     parts = [f"{name}={text_of(value)}" for name, value in list_attributes(node) if name not in _OWN]
-    parts += [_SPACE.sub(" ", text_of(block)) for _, _, block in list_blocks(node)]
-    return _SPACE.sub(" ", " ".join(sorted(parts)))
+    parts += [_collapse(text_of(block)) for _, _, block in list_blocks(node)]
+    return _collapse(" ".join(sorted(parts)))
 
 
 # --- The JSON syntax

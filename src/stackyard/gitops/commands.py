@@ -39,7 +39,8 @@ _NAME = "stackyard"
 # Of what a shell, Markdown or HTML would take for something else, nothing.
 _WORD = re.compile(r"[A-Za-z0-9_.:/@\[\]\"'=,*+~-]{1,400}")
 _TARGET = re.compile(r"[A-Za-z0-9_.:/@~+-]{1,300}")
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+# The whole number: who writes the code can make another commit that begins with the same digits.
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # A line that begins like this is, or may be, a part of something else than plain text.
 _NOT_PLAIN = re.compile(r"[ \t>#|<*+=~:$\\-]|\d{1,9}[.)]|\[\^")
 _TICKS = re.compile(r"`+")
@@ -159,7 +160,9 @@ def _read_allow(rest: list[str]) -> Command:
     names = tuple(dict.fromkeys(filter(None, said.split(","))))
     if what == "code":
         if len(names) != 1 or not _COMMIT.fullmatch(names[0]):
-            raise _NoCommandError("It is written `allow code COMMIT`, with the commit as the plan shows it.")
+            raise _NoCommandError(
+                "It is written `allow code COMMIT`, with the whole commit as the plan shows it."
+            )
     # What begins like an option would be one in a command line.
     elif not names or not all(_WORD.fullmatch(name) and not name.startswith("-") for name in names):
         raise _NoCommandError("What is behind it is no name of a guest, an address or a target.")

@@ -203,7 +203,7 @@ def _blocked(plan: PullPlan) -> Iterator[str]:
     if not rows:
         return
     lines = ["**Not planned: this code could do more than plan.** Somebody who may allows this commit with"]
-    lines.append(f"{code(f'stackyard allow code {plan.head[:12]}')}, after reading it:\n")
+    lines.append(f"{code(f'stackyard allow code {plan.head}')}, after reading it:\n")
     for finding in list(rows)[:_MOST_REFUSED]:
         place = f"{finding.path}:{finding.line}" if finding.line else finding.path
         lines.append(f"- {code(place)} {finding.risk.value}: {code(finding.detail)}")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import BusyError, InvalidInputError, StackyardError
 from stackyard.clients.forge.model import ForgeKind, PullState
-from stackyard.clients.git.compare import Comparison
 from stackyard.clients.git.merge import MergeConflictError
 from stackyard.gitops.apply import apply_targets
 from stackyard.gitops.fit import reopen_unsure
+from stackyard.gitops.fork_point import find_before, find_fork_point, find_rules
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
@@ -76,6 +76,8 @@ async def plan_pull(context: GitopsContext, number: int, *, force: bool = False)
     async with hold_pull(context, repository.name, number):
         for _ in range(_ATTEMPTS):
             work = await _open_work(context, number)
+            if work.pull.base_branch != repository.default_branch:
+                return await _leave(work)
             if work.pull.state is not PullState.OPEN:
                 return await _plan_closed(work, force=force)
             record = await _plan_open(work, force=force)
@@ -99,6 +101,8 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
     repository = await context.forge.repository()
     async with hold_pull(context, repository.name, number):
         work = await _open_work(context, number)
+        if work.pull.base_branch != repository.default_branch:
+            return await _leave(work)
         if work.pull.state is PullState.MERGED:
             return await _apply_merged(work, only)
         if work.pull.state is PullState.OPEN and work.settings.is_before_merge:
@@ -106,6 +110,19 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
             if await _is_current(work, record):
                 return await _apply_open(work, await show(work, await save(work, record)), only)
     return await plan_pull(context, number)
+
+
+async def _leave(work: PullWork) -> PullPlan:
+    """Plan and apply nothing: whoever may push to that branch would make the rules and what is trusted."""
+    pull = work.pull
+    note = f"It is for the branch {code(pull.base_branch)}: only those for the default branch are planned."
+    commits = PullCommits(head=pull.head, base=pull.base, tree="")
+    plan = make_plan(work, commits, notes=(note,))
+    await asyncio.to_thread(work.locks.release, pull.number)
+    known = await asyncio.to_thread(work.records.get, pull.number)
+    if known is None or known.plan.merged:
+        return plan
+    return (await show(work, await save(work, replace(known, plan=plan)))).plan
 
 
 async def unlock_pull(context: GitopsContext, number: int) -> tuple[str, ...]:
@@ -131,8 +148,7 @@ async def _open_work(context: GitopsContext, number: int) -> PullWork:
     tip = found[names[0]]
     records = PullRecords(context.store, pull.repository)
     known = await asyncio.to_thread(records.get, number)
-    # After the merge, the rules are those of before: it cannot loosen what it is judged by.
-    rules = known.plan.base if known is not None and pull.state is PullState.MERGED else tip
+    rules = tip if pull.state is not PullState.MERGED else await find_rules(context.checkouts, pull, known)
     settings = await read_settings(context.checkouts, rules)
     return PullWork(context=context, pull=replace(pull, base=tip), settings=settings, records=records)
 
@@ -271,25 +287,12 @@ def _list_moved(plan: PullPlan, head: str, tree: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def _find_fork_point(work: PullWork) -> str:
-    """Return where the branch of a merged pull request began, however it was merged."""
-    pull, checkouts = work.pull, work.context.checkouts
-    before = await Comparison(top=checkouts.mirror).find_commit(f"{pull.merge_commit}^1")
-    return await checkouts.find_merge_base(before or pull.merge_commit, pull.head) or pull.merge_commit
-
-
 async def _find_own_targets(work: PullWork) -> set[str]:
     """Return the targets that the merge of a pull request changed, however it was merged."""
     pull, checkouts = work.pull, work.context.checkouts
-    git = Comparison(top=checkouts.mirror)
-    first = await git.find_commit(f"{pull.merge_commit}^1")
-    if await git.find_commit(f"{pull.merge_commit}^2") is None:
-        # One commit of several that were rebased, or all of them in one.
-        first = await _find_fork_point(work)
+    before = await find_before(checkouts, pull)
     async with checkouts.at(pull.merge_commit, branch=pull.base_branch) as checkout:
-        changes = await find_changed_targets(
-            checkouts, checkout, first or pull.merge_commit, work.context.store
-        )
+        changes = await find_changed_targets(checkouts, checkout, before, work.context.store)
     return {one.target for one in changes.targets}
 
 
@@ -299,7 +302,7 @@ async def _plan_merged(work: PullWork, known: PullRecord | None, *, moved: tuple
     What later pull requests mended is not broken again; what is applied stays so.
     """
     pull, checkouts = work.pull, work.context.checkouts
-    base = known.plan.base if known is not None else await _find_fork_point(work)
+    base = known.plan.base if known is not None else await find_fork_point(checkouts, pull)
     tree = await checkouts.find_tree(pull.base)
     commits = PullCommits(head=pull.head, base=base, tree=tree, merged=pull.base)
     place = checkouts.at(pull.base, branch=pull.base_branch)

@@ -20,6 +20,7 @@ from stackyard.clients.objects import ANYTHING
 from stackyard.gitops.commands import Command, Verb, read_commands
 from stackyard.gitops.jobs import apply_job
 from stackyard.gitops.replies import HELP, say_misunderstood
+from stackyard.gitops.rights import find_right
 from stackyard.gitops.statuses import tell_begin
 from stackyard.state import layout
 
@@ -205,7 +206,7 @@ class Look:
             said = read_commands(comment.body)
             if comment.author == own or _was_edited(comment) or not (said.commands or said.misunderstood):
                 continue
-            if await self.forge.permission(comment.author) < Permission.WRITE:
+            if await find_right(self.forge, comment.author) < Permission.WRITE:
                 continue
             commands |= set(said.commands)
             misunderstood |= dict.fromkeys(said.misunderstood)

@@ -25,7 +25,7 @@ UNDERSTOOD = {
     'stackyard allow destroy module.web["a"].proxmox_vm.this': (
         Command(verb=Verb.ALLOW, what="destroy", names=('module.web["a"].proxmox_vm.this',)),
     ),
-    "stackyard allow code 0123abc": (Command(verb=Verb.ALLOW, what="code", names=("0123abc",)),),
+    f"stackyard allow code {'0a' * 20}": (Command(verb=Verb.ALLOW, what="code", names=("0a" * 20,)),),
     "Looks good to me.\r\nstackyard apply\r\n": (APPLY,),
     "I read `web` and `db`.\nstackyard apply": (APPLY,),
     "stackyard plan\nstackyard apply\nstackyard plan": (PLAN, APPLY),
@@ -84,7 +84,8 @@ NOT_QUITE = {
     "stackyard allow destroy ,": "no name",
     "stackyard allow destroy $(id)": "no name",
     "stackyard allow code main": "allow code COMMIT",
-    "stackyard allow code 0123abc,4567def": "allow code COMMIT",
+    f"stackyard allow code {'0a' * 20},{'0b' * 20}": "allow code COMMIT",
+    "stackyard allow code 0123abcdef01": "allow code COMMIT",
 }
 
 NOTHING = (
@@ -149,7 +150,7 @@ COMMANDS = st.one_of(
     ),
     st.builds(
         lambda commit: Command(verb=Verb.ALLOW, what="code", names=(commit,)),
-        st.text("0123456789abcdef", min_size=7, max_size=64),
+        st.text("0123456789abcdef", min_size=40, max_size=40),
     ),
 )
 MARKDOWN = st.text(st.sampled_from("`~<>!-#|*+=_[]()$\\\n\r\t 1a.:&;") | st.characters(), max_size=80)

@@ -84,7 +84,7 @@ def test_code_that_has_to_be_allowed_is_named_with_its_line_and_the_commit() -> 
     blocked = TargetPlan(target="stack:a", state=TargetState.BLOCKED, findings=(finding,))
     shown = render_comment(plan(blocked), CommentView())
     assert "`a/main.tf:3` runs a program" in shown
-    assert f"`stackyard allow code {'a' * 12}`" in shown
+    assert f"`stackyard allow code {'a' * 40}`" in shown
 
 
 HOSTILE = (

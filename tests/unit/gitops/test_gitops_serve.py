@@ -134,6 +134,15 @@ async def test_a_command_counts_for_those_who_may_write(tmp_path: Path, author: 
     assert [("stackyard allow destroy" in body) for body in answers] == ([True] if author == "ann" else [])
 
 
+async def test_a_comment_of_a_removed_user_stops_nothing(tmp_path: Path) -> None:
+    forge, actions = make_forge(7), Actions()
+    forge.gone.add("ghost")
+    forge.say(7, "ghost", "stackyard plan")
+    async with run_service(tmp_path, forge, actions):
+        await until(lambda: actions.done == [("plan", 7)])
+    assert actions.forced == []
+
+
 async def test_a_comment_is_obeyed_once_also_by_the_next_server(tmp_path: Path) -> None:
     forge, actions = make_forge(7), Actions()
     forge.say(7, "ann", "stackyard plan")

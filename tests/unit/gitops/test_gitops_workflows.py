@@ -66,6 +66,9 @@ def test_actions_are_pinned_and_permissions_are_the_least(kind: ForgeKind) -> No
     for file in make_workflows(kind, HOSTED):
         document = read(file)
         assert document["permissions"] == {}
+        taken = [step for job in document["jobs"].values() for step in job["steps"] if "uses" in step]
+        # A comment runs the default branch, and a review whatever branch it is of.
+        assert all(step["with"] == {"persist-credentials": "false", "ref": "main"} for step in taken)
         used = [step["uses"] for job in document["jobs"].values() for step in job["steps"] if "uses" in step]
         assert all(re.fullmatch(r"\S+@[0-9a-f]{40}", one) for one in used)
         for job in document["jobs"].values():

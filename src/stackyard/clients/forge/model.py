@@ -137,6 +137,7 @@ class PullRequest:
         base_branch: The branch that it is to be merged into.
         base: The last commit of that branch that the forge knows of for this pull request; may be old.
         repository: `owner/name` of the repository that it is for.
+        merge_base: Where its branch began, by what the forge says; empty where it does not.
         mergeable: Whether it can be merged without conflicts.
         merge_commit: The commit on the base branch that has it; empty unless it is merged.
         merged_by: The login of whoever merged it; empty unless it is merged.
@@ -159,6 +160,7 @@ class PullRequest:
     merge_commit: str = ""
     merged_by: str = ""
     url: str = ""
+    merge_base: str = ""
     updated_at: str = ""
 
     @property

@@ -83,6 +83,7 @@ def read_pull(document: Mapping[str, Any]) -> PullRequest:
         base_branch=read_text(document, "base", "ref"),
         base=read_text(document, "base", "sha"),
         repository=read_text(document, "base", "repo", "full_name"),
+        merge_base=str(document.get("merge_base") or ""),
         mergeable=_read_mergeable(document) if state is PullState.OPEN else Mergeability.UNKNOWN,
         merge_commit=read_text(document, "merge_commit_sha") if is_merged else "",
         merged_by=read_text(document, "merged_by", "login") if is_merged else "",
