@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.clients.git.compare import Comparison
-from stackyard.gitops.code_items import list_items
+from stackyard.gitops.code_items import list_items, list_places
 from stackyard.gitops.model import CodeFinding, CodeRisk
 from stackyard.gitops.path_check import find_paths
 from stackyard.gitops.program_check import find_programs
@@ -176,12 +176,42 @@ async def _check_code(base: _Base, top: Path, path: str, real: str) -> list[Code
         detail = "a file that cannot be read, or is far too large"
         return [CodeFinding(risk=CodeRisk.ENGINE, path=path, line=0, detail=detail)]
     items = await asyncio.to_thread(list_items, path, data)
+    moved = [] if path.endswith(".json") else await _find_moved_state(base, top, path, data)
     if not items:
-        return []
+        return moved
     said = await base.read(real)
     before = {(one.risk, one.text) for one in list_items(path, said)} if said else set()
-    return [
+    return moved + [
         CodeFinding(risk=one.risk, path=path, line=one.line, detail=one.detail)
         for one in items
         if one.is_unreadable or ((one.risk, one.text) not in before and not await base.has(one))
     ]
+
+
+async def _find_moved_state(base: _Base, top: Path, path: str, data: bytes) -> list[CodeFinding]:
+    """Return the words by which the backend of a stack that the base branch has means another state.
+
+    A new stack names a state of its own, which no other stack may have.
+    """
+    folder, places = os.path.dirname(path), list_places(data)
+    before: set[str] = set()
+    for other in await base.find("backend"):
+        if os.path.dirname(other) == folder and not other.endswith(".json"):
+            before |= set(list_places(await base.read(other)))
+    if not before:
+        return []
+    found = {place: line for place, line in places.items() if place not in before}
+    # A word that is left out has a default, which is another state too.
+    names = await asyncio.to_thread(_list_place_names, top / folder)
+    lost = set(list_places(await base.read(path))) - set(places)
+    found |= {f"without {place}": 1 for place in lost if place.partition("=")[0] not in names}
+    return [
+        CodeFinding(risk=CodeRisk.ENGINE, path=path, line=line, detail=f"another state: {place}")
+        for place, line in found.items()
+    ]
+
+
+def _list_place_names(folder: Path) -> set[str]:
+    """Return the words that the backends of a folder have for the place of the state."""
+    files = (one for one in folder.glob("*") if is_code(one.name) and one.suffix != ".json")
+    return {place.partition("=")[0] for one in files for place in list_places(_read(one) or b"")}

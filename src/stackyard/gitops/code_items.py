@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from stackyard.base.documents.hcltree import line_of, parse_tree
-from stackyard.base.documents.jsontext import JsonError
+from stackyard.base.documents.jsontext import JsonError, parse_json_pairs
 from stackyard.gitops.model import CodeRisk
 from stackyard.policy.sources import SourceKind, classify
 from stackyard.sources.stacks.hcl import list_attributes, list_blocks, parse_hcl
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.base.documents.hcltree import Node
     from stackyard.sources.stacks.code_file import CodeFile
 
-__all__ = ["CodeItem", "list_items"]
+__all__ = ["CodeItem", "list_items", "list_places"]
 
 # Data sources that run a program, and those that ask an address of the code's choice while it is planned.
 _PROGRAMS = frozenset(("external", "local_command", "shell_script", "script"))
@@ -87,7 +86,7 @@ def list_items(name: str, data: bytes) -> list[CodeItem]:
     try:
         if name.endswith(".json"):
             # An engine reads both of two that have the same name.
-            json.loads(data.decode("utf-8-sig"), object_pairs_hook=_require_once)
+            parse_json_pairs(data.decode("utf-8-sig"), object_pairs_hook=_require_once)
         found = list(_of_json(data) if name.endswith(".json") else _of_hcl(data))
     except (JsonError, ValueError, RecursionError):
         found = [_unreadable(1)]
@@ -95,6 +94,20 @@ def list_items(name: str, data: bytes) -> list[CodeItem]:
     if said.problem is not None:
         found.append(_unreadable(said.problem[0]))
     return [*found, *_list_sources(said), *_list_full_names(data), *_list_templates(data)]
+
+
+def list_places(data: bytes) -> dict[str, int]:
+    """Return where the backends of a file in the native syntax keep their state, with the lines."""
+    found: dict[str, int] = {}
+    for kind, _, node in list_blocks(parse_tree(data)):
+        for name, _, block in list_blocks(node) if kind == "terraform" else ():
+            if name == "backend":
+                found |= {
+                    f"{key}={_collapse(text_of(value))}": line_of(value)
+                    for key, value in list_attributes(block)
+                    if key in _OWN
+                }
+    return found
 
 
 def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.clients.forge.model import Protection
+from stackyard.clients.forge.model import ForgeKind, Protection
 from stackyard.gitops.statuses import STATUS
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ async def check_protection(forge: Forge, branch: str, settings: GitopsSettings) 
         missing.append("It is not protected.")
     if not now.blocks_pushes:
         missing.append("It accepts direct pushes: what is pushed was never planned or reviewed.")
-    if STATUS not in now.checks:
+    # GitLab requires no status by its name, only all that are there.
+    is_checked = STATUS in now.checks or (forge.kind is ForgeKind.GITLAB and now.requires_all_checks)
+    if not is_checked:
         missing.append(f"It does not require the status `{STATUS}`: a plan that failed can be merged.")
     if now.approvals < approvals:
         missing.append(f"It requires {now.approvals} approvals, and the rules of stackyard.yaml {approvals}.")
@@ -60,7 +62,7 @@ async def check_protection(forge: Forge, branch: str, settings: GitopsSettings) 
     wanted = dataclasses.replace(
         now,
         blocks_pushes=True,
-        checks=now.checks if STATUS in now.checks else (*now.checks, STATUS),
+        checks=now.checks if is_checked else (*now.checks, STATUS),
         approvals=max(now.approvals, approvals),
     )
     return ProtectionReport(branch=branch, missing=tuple(missing), advice=tuple(advice), wanted=wanted)

@@ -130,9 +130,11 @@ ATTACKS = {
 }  # fmt: skip
 
 
-async def find(folder: Path, change: dict[str, str | None]) -> list[tuple[CodeRisk, str]]:
+async def find(
+    folder: Path, change: dict[str, str | None], files: dict[str, str | None] | None = None
+) -> list[tuple[CodeRisk, str]]:
     pull = PullRepository(folder)
-    base, head = pull.commit(FILES), pull.commit(change, branch="work")
+    base, head = pull.commit(files or FILES), pull.commit(change, branch="work")
     checkouts = await pull.fetched()
     store = ChosenStore(base=folder / "store" / ".stackyard")
     async with checkouts.merge_result(base, head) as checkout:
@@ -165,3 +167,47 @@ async def test_plain_changes_beside_what_is_trusted_need_nobody(
     # What lies beside a program that each plan runs may be a part of it.
     is_beside = "stacks/web/t.tftpl" in change
     assert bool(seen) is is_beside, seen
+
+
+BACKEND = """
+terraform {
+  backend "s3" {
+    bucket = "states"
+    key = "web"
+    workspace_key_prefix = "w"
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ({"stacks/web/backend.tf": BACKEND.replace('"web"', '"db"')}, 'another state: key="db"'),
+        (
+            {"stacks/web/backend.tf": None, "stacks/web/other.tf": BACKEND.replace('"web"', '"db"')},
+            'another state: key="db"',
+        ),
+        (
+            {"stacks/web/backend.tf": BACKEND.replace('    workspace_key_prefix = "w"\n', "")},
+            'another state: without workspace_key_prefix="w"',
+        ),
+        ({"stacks/web/backend.tf": f"# a word\n{BACKEND}"}, ""),
+        ({"stacks/web/backend.tf": None, "stacks/web/terraform.tf": BACKEND}, ""),
+    ],
+)
+async def test_a_stack_that_is_there_gets_no_other_state(
+    tmp_path: Path, change: dict[str, str | None], detail: str
+) -> None:
+    files: dict[str, str | None] = {
+        "stacks/web/backend.tf": BACKEND,
+        "stacks/web/main.tf": "locals { a = 1 }\n",
+    }
+    seen = await find(tmp_path, change, files)
+    assert [text for _, text in seen] == ([detail] if detail else [])
+
+
+async def test_a_new_stack_has_a_state_of_its_own(tmp_path: Path) -> None:
+    files: dict[str, str | None] = {"stacks/web/backend.tf": BACKEND}
+    own = {"stacks/db/backend.tf": BACKEND.replace('"web"', '"db"'), "stacks/web/main.tf": "locals {}\n"}
+    assert await find(tmp_path, dict(own), files) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from tests.support.forge_double_rig import open_gitlab_rig
 from tests.support.memory_forge import MemoryForge
 
 from stackyard.clients.forge.model import Protection
@@ -54,3 +55,11 @@ async def test_what_is_well_is_not_written() -> None:
     settings = GitopsSettings(requirements=Requirements(approvals=0))
     await fix_protection(forge, await check_protection(forge, "main", settings), settings)
     assert "protect" not in forge.calls
+
+
+async def test_gitlab_requires_that_all_statuses_are_well_in_place_of_one() -> None:
+    settings = GitopsSettings(requirements=Requirements(approvals=1))
+    async with open_gitlab_rig() as rig, rig.open() as forge:
+        report = await check_protection(forge, "main", settings)
+        assert any("does not require the status" in one for one in report.missing)
+        assert (await fix_protection(forge, report, settings)).missing == ()
