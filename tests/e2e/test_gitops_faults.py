@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import signal
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
-from tests.support.cli import PROGRAM
+from tests.support.gitops_jobs import run_job, start_job
 from tests.support.gitops_rig import GitopsRig, open_gitops, stack, target_of
 
 from stackyard.clients.forge.model import CommitState, MergeMethod
@@ -173,43 +170,17 @@ async def test_drafts_and_forks_are_planned_only_where_the_base_branch_says_so(t
         assert target_of(await yard.plan(number), "stack:web").plan.startswith("store:")
 
 
-def _command(yard: GitopsRig, folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    """Start a command as a job of the forge's CI does."""
-    env = {
-        **os.environ,
-        "STACKYARD_FORGE_TOKEN": yard.rig.token,
-        "STACKYARD_FORGE": "gitea",
-        "STACKYARD_FORGE_URL": yard.rig.url,
-        "STACKYARD_FORGE_REPOSITORY": yard.rig.repository,
-        "XDG_CACHE_HOME": str(folder / "cache"),
-    }
-    place = folder / "control"
-    place.mkdir(exist_ok=True)
-    (place / "stackyard.yaml").touch()
-    return subprocess.Popen(
-        [*PROGRAM, "gitops", *words, "--json"], cwd=place, env=env, stdout=subprocess.PIPE
-    )
-
-
-async def _run(yard: GitopsRig, folder: Path, *words: str, status: int = 0) -> dict[str, Any]:
-    started = await asyncio.to_thread(_command, yard, folder, *words)
-    said, _ = await asyncio.to_thread(started.communicate)
-    assert started.returncode == status, said
-    document: dict[str, Any] = orjson.loads(said)
-    return document
-
-
 async def test_commands_do_what_the_server_does_and_go_on_where_one_was_killed(tmp_path: Path) -> None:
     async with open_gitops(tmp_path, {WEB: stack()}) as yard:
         pull = await yard.open_pull("more", {WEB: stack("one")})
         number = str(pull.number)
-        planned = await _run(yard, tmp_path, "plan", number)
+        planned = await run_job(yard, tmp_path, "plan", number)
         assert [one["state"] for one in planned["targets"]] == ["changes"]
         await yard.approve(pull.number)
         await yard.merge(pull.number)
         # Killed where it is recorded that something is being applied, and nobody knows how far it came.
         records = PullRecords(yard.context.store, yard.rig.repository)
-        started = await asyncio.to_thread(_command, yard, tmp_path, "apply", number)
+        started = await asyncio.to_thread(start_job, yard, tmp_path, "apply", number)
         while True:
             known = await asyncio.to_thread(records.get, pull.number)
             assert known is not None
@@ -220,9 +191,9 @@ async def test_commands_do_what_the_server_does_and_go_on_where_one_was_killed(t
         assert state is TargetState.APPLYING
         started.send_signal(signal.SIGKILL)
         await asyncio.to_thread(started.communicate)
-        ended = await _run(yard, tmp_path, "apply", number)
+        ended = await run_job(yard, tmp_path, "apply", number)
         assert [one["state"] for one in ended["targets"]] == ["applied"]
-        status = await _run(yard, tmp_path, "status", number)
+        status = await run_job(yard, tmp_path, "status", number)
         assert status == ended
         # Nothing was made twice: nothing is left to do, and there is one of it.
         drifted = await yard.open_pull("again", {WEB: stack("one", "two")})

@@ -16,7 +16,7 @@ from tests.support.registries import fill_mirror
 from stackyard.clients.forge.protocol import Forge
 from stackyard.engine.version import Flavour
 from stackyard.gitops.context import GitopsContext
-from stackyard.gitops.upgrade_review import name_quarter, review_upgrades
+from stackyard.gitops.upgrade_review import find_upgrades, name_quarter, review_upgrades
 from stackyard.sources.store import ChosenStore
 
 pytestmark = pytest.mark.tofu
@@ -57,17 +57,19 @@ async def test_newer_versions_are_one_issue_of_the_quarter(
     commit = origin.commit({"README.md": "yard"})
     await checkouts.fetch(origin.access, ["refs/heads/main"])
     async with checkouts.at(commit) as checkout:
-        found = await review_upgrades(context, checkout, "2030-Q1")
+        found = await review_upgrades(context, await find_upgrades(context, checkout), "2030-Q1")
         assert (found.newer, found.issue) == (0, 0)
         fill_mirror(mirror, ADDRESS, ["1.2.0", "2.0.0"])
-        found = await review_upgrades(context, checkout, "2030-Q1")
+        found = await review_upgrades(context, await find_upgrades(context, checkout), "2030-Q1")
         assert found.newer == 1
         issue = forge.all_issues[found.issue]
         assert issue.title == "Upgrade review 2030-Q1"
         assert "`1.2.0`" in issue.body
         assert "`2.0.0`" in issue.body
         forge.calls.clear()
-        assert (await review_upgrades(context, checkout, "2030-Q1")).issue == found.issue
+        assert (
+            await review_upgrades(context, await find_upgrades(context, checkout), "2030-Q1")
+        ).issue == found.issue
         assert forge.calls == ["find_issues"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.gitops.drift import find_drift, list_drift_targets, open_base
 from stackyard.gitops.flow import apply_pull, plan_pull, unlock_pull
-from stackyard.gitops.upgrade_review import name_quarter, review_upgrades
+from stackyard.gitops.upgrade_review import find_upgrades, name_quarter, review_upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,4 +64,4 @@ class BaseIssues:
         """Report newer versions of providers and modules."""
         quarter = name_quarter(datetime.datetime.now(datetime.UTC).date())
         async with open_base(self.context) as checkout:
-            await review_upgrades(self.context, checkout, quarter)
+            await review_upgrades(self.context, await find_upgrades(self.context, checkout), quarter)

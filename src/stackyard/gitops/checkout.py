@@ -30,6 +30,7 @@ from stackyard.base.locks import exclusive, hold_file, open_file_lock
 from stackyard.clients.git.fetch import RemoteHead, fetch, find_object_format, is_ref, require_refs
 from stackyard.clients.git.files_of import write_files
 from stackyard.clients.git.merge import make_merge, merge_trees, read_tree
+from stackyard.clients.git.push import push
 from stackyard.clients.git.run import OWN_SETTINGS, GitError, git_command, run_git
 from stackyard.clients.git.staging import make_bare
 from stackyard.gitops.model import Checkout
@@ -89,6 +90,30 @@ class Checkouts:
             if not (self.mirror / "HEAD").exists():
                 await self._make_mirror(remote)
             return await fetch(remote, self.mirror, wanted, lock.descriptor)
+
+    async def push(
+        self, access: CloneAccess, place: Checkout, commit: str, ref: str, *, expect: str | None
+    ) -> None:
+        """Set a branch of the repository to a commit that was made in a checkout, if it is as expected.
+
+        Args:
+            access: Where the repository is, and what opens it.
+            place: The checkout.
+            commit: The commit.
+            ref: The whole ref of the branch.
+            expect: The commit that it is at; None where it is not there yet.
+
+        Raises:
+            GitUnreachableError: The host does not answer.
+            GitRefusedError: The host refuses, or somebody else changed the branch.
+        """
+        remote = RemoteHead(access.url, access.headers, self.authority, may_be_local=self.may_be_local)
+        await push(remote, place.folder, commit, ref, expect=expect)
+
+    async def find_written_tree(self, place: Checkout, commit: str) -> str:
+        """Return the tree of a commit that was made in a checkout."""
+        require_refs((commit,))
+        return await read_tree(place.folder / ".git", commit)
 
     async def _make_mirror(self, remote: RemoteHead) -> None:
         form = await find_object_format(remote, self.folder)

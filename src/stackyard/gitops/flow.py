@@ -11,23 +11,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import BusyError, InvalidInputError, StackyardError
-from stackyard.clients.forge.model import ForgeKind, PullState
+from stackyard.clients.forge.model import PullState
 from stackyard.clients.git.merge import MergeConflictError
 from stackyard.gitops.apply import apply_targets
 from stackyard.gitops.fit import reopen_unsure
-from stackyard.gitops.fork_point import find_before, find_fork_point, find_rules
+from stackyard.gitops.fork_point import find_before, find_fork_point
 from stackyard.gitops.lease import hold_pull
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.markdown import code
+from stackyard.gitops.matrix import drop_parts
 from stackyard.gitops.model import PullPlan, TargetState
+from stackyard.gitops.opening import open_work, why_not
 from stackyard.gitops.pull_files import PullCommits, make_plan, plan_files, read_record, with_plan
 from stackyard.gitops.record import PullRecord, PullRecords
-from stackyard.gitops.settings import read_settings
 from stackyard.gitops.show import PullWork, save, show
 from stackyard.gitops.targets import find_changed_targets
 
 if TYPE_CHECKING:
-    from stackyard.clients.forge.model import PullRequest
     from stackyard.gitops.context import GitopsContext
 
 __all__ = ["PullMovingError", "apply_pull", "plan_pull", "read_pull", "unlock_pull"]
@@ -75,7 +75,7 @@ async def plan_pull(context: GitopsContext, number: int, *, force: bool = False)
     repository = await context.forge.repository()
     async with hold_pull(context, repository.name, number):
         for _ in range(_ATTEMPTS):
-            work = await _open_work(context, number)
+            work = await open_work(context, number)
             if work.pull.base_branch != repository.default_branch:
                 return await _leave(work)
             if work.pull.state is not PullState.OPEN:
@@ -83,7 +83,7 @@ async def plan_pull(context: GitopsContext, number: int, *, force: bool = False)
             record = await _plan_open(work, force=force)
             if await _is_current(work, record):
                 # Before it is shown: a forge that is away then costs no plan.
-                return (await show(work, await save(work, record))).plan
+                return (await show(work, await _save_open(work, record))).plan
     raise PullMovingError(f"Pull request {number} changed {_ATTEMPTS} times while it was planned.")
 
 
@@ -100,7 +100,7 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
     """
     repository = await context.forge.repository()
     async with hold_pull(context, repository.name, number):
-        work = await _open_work(context, number)
+        work = await open_work(context, number)
         if work.pull.base_branch != repository.default_branch:
             return await _leave(work)
         if work.pull.state is PullState.MERGED:
@@ -108,7 +108,7 @@ async def apply_pull(context: GitopsContext, number: int, *, only: frozenset[str
         if work.pull.state is PullState.OPEN and work.settings.is_before_merge:
             record = await _plan_open(work, force=False)
             if await _is_current(work, record):
-                return await _apply_open(work, await show(work, await save(work, record)), only)
+                return await _apply_open(work, await show(work, await _save_open(work, record)), only)
     return await plan_pull(context, number)
 
 
@@ -139,27 +139,6 @@ async def unlock_pull(context: GitopsContext, number: int) -> tuple[str, ...]:
 # --- Before the merge
 
 
-async def _open_work(context: GitopsContext, number: int) -> PullWork:
-    """Return the work on a pull request, with its commits and those of its base branch here."""
-    forge = context.forge
-    pull = await forge.pull(number)
-    names = [f"refs/heads/{pull.base_branch}", _head_ref(forge.kind, pull)]
-    found = await context.checkouts.fetch(forge.clone_access, names)
-    tip = found[names[0]]
-    records = PullRecords(context.store, pull.repository)
-    known = await asyncio.to_thread(records.get, number)
-    rules = tip if pull.state is not PullState.MERGED else await find_rules(context.checkouts, pull, known)
-    settings = await read_settings(context.checkouts, rules)
-    return PullWork(context=context, pull=replace(pull, base=tip), settings=settings, records=records)
-
-
-def _head_ref(kind: ForgeKind, pull: PullRequest) -> str:
-    """Return the ref by which a forge gives the commits of a pull request, from forks too."""
-    if kind is ForgeKind.GITLAB:
-        return f"refs/merge-requests/{pull.number}/head"
-    return f"refs/pull/{pull.number}/head"
-
-
 async def _is_current(work: PullWork, record: PullRecord) -> bool:
     """Return whether what was planned is still what would be merged."""
     forge = work.context.forge
@@ -173,7 +152,7 @@ async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
     pull, checkouts = work.pull, work.context.checkouts
     known = await read_record(work)
     commits = PullCommits(head=pull.head, base=pull.base, tree="")
-    refused = _why_not(work)
+    refused = why_not(work)
     if refused:
         return with_plan(known, make_plan(work, commits, notes=(refused,)))
     try:
@@ -193,13 +172,11 @@ async def _plan_open(work: PullWork, *, force: bool) -> PullRecord:
         return with_plan(known, make_plan(work, commits, notes=(note,)))
 
 
-def _why_not(work: PullWork) -> str:
-    """Return why a pull request is not planned; empty where it is."""
-    if work.pull.is_draft and not work.settings.plans_drafts:
-        return "It is a draft: it is planned once it is ready."
-    if work.pull.is_fork and not work.settings.plans_forks:
-        return "It comes from a fork: `stackyard.yaml` does not let forks be planned."
-    return ""
+async def _save_open(work: PullWork, record: PullRecord) -> PullRecord:
+    """Save what was planned; what jobs of a matrix left of it is then no longer needed."""
+    saved = await save(work, record)
+    await drop_parts(work, saved)
+    return saved
 
 
 async def _apply_open(work: PullWork, record: PullRecord, only: frozenset[str] | None) -> PullPlan:
@@ -233,6 +210,7 @@ async def _plan_closed(work: PullWork, *, force: bool) -> PullPlan:
             record = await _plan_merged(work, record, moved=())
         return (await show(work, record)).plan
     await asyncio.to_thread(work.locks.release, work.pull.number)
+    await drop_parts(work)
     if known is None:
         commits = PullCommits(head=work.pull.head, base=work.pull.base, tree="")
         return make_plan(work, commits)
@@ -254,6 +232,7 @@ async def _apply_merged(work: PullWork, only: frozenset[str] | None) -> PullPlan
         moved = f"{code(work.pull.base_branch)} has newer files of what was to be applied"
         record = await _plan_merged(work, record, moved=(moved,))
     await asyncio.to_thread(work.locks.release, work.pull.number)
+    await drop_parts(work)
     return record.plan
 
 

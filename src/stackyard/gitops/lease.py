@@ -41,14 +41,15 @@ class PullBusyError(BusyError):
 
 @contextlib.asynccontextmanager
 async def hold_pull(
-    context: GitopsContext, repository: str, number: int, *, wait_s: float = 3600.0
+    context: GitopsContext, repository: str, number: int, *, target: str = "", wait_s: float = 3600.0
 ) -> AsyncIterator[None]:
-    """Let no other process work on a pull request for the length of a block.
+    """Let no other process work on a pull request, or on one target of it, for the length of a block.
 
     Args:
         context: What the work needs.
         repository: `owner/name`.
         number: The pull request.
+        target: The target; empty for the whole, which a process with a target does not wait for.
         wait_s: How long to wait for another one.
 
     Raises:
@@ -56,7 +57,7 @@ async def hold_pull(
         LeaseLostError: We were silent for so long that another one took over; the block was stopped.
         StoreError: The store cannot be used.
     """
-    key = layout.gitops(repository, "leases", str(number))
+    key = layout.gitops(repository, "leases", f"{number}/{target}" if target else str(number))
     with contextlib.closing(await asyncio.to_thread(context.store.open)) as objects:
         lease = await _acquire(context, objects, key, wait_s)
         try:

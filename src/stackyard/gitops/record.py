@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from stackyard.clients.objects import Tag
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["Acknowledgement", "CommentApproval", "PullRecord", "PullRecords", "ShownTarget"]
+__all__ = [
+    "Acknowledgement",
+    "CommentApproval",
+    "PullRecord",
+    "PullRecords",
+    "ShownTarget",
+    "read_target",
+]
 
 _FORMAT = 1
 
@@ -177,7 +184,7 @@ def _read(said: Mapping[str, Any], tag: Tag) -> PullRecord:
         plan=PullPlan(
             **{
                 **plan,
-                "targets": tuple(map(_read_target, plan["targets"])),
+                "targets": tuple(map(read_target, plan["targets"])),
                 **{name: tuple(plan[name]) for name in ("moved", "notes")},
             }
         ),
@@ -195,7 +202,8 @@ def _read(said: Mapping[str, Any], tag: Tag) -> PullRecord:
     )
 
 
-def _read_target(said: Mapping[str, Any]) -> TargetPlan:
+def read_target(said: Mapping[str, Any]) -> TargetPlan:
+    """Return what is known of a target, from what `asdict` made of it."""
     tuples = ("reasons", "after", "drift", "waits_for", "allowed")
     return TargetPlan(
         **{

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from stackyard.gitops.context import GitopsContext
     from stackyard.gitops.model import Checkout
 
-__all__ = ["TargetRun", "TargetRunError", "VerbAnswer", "run_verb", "share_store"]
+__all__ = ["PROJECT_LINK", "TargetRun", "TargetRunError", "VerbAnswer", "run_verb", "share_store"]
 
-_PROJECT = ".stackyard"
+# What is in a checkout in place of the embedded store.
+PROJECT_LINK = ".stackyard"
 # What of our own environment every run needs: how the engine and its settings are found.
 _PASSED = (
     "STACKYARD_TOFU",
@@ -174,13 +175,13 @@ def share_store(context: GitopsContext, checkout: Checkout) -> None:
     if context.store.address is not None:
         return
     base = os.path.realpath(directories.ensure_private(context.store.base))
-    link = checkout.folder / _PROJECT
+    link = checkout.folder / PROJECT_LINK
     with contextlib.suppress(FileExistsError):
         link.symlink_to(base, target_is_directory=True)
     if not link.is_symlink() or os.readlink(link) != base:
         raise TargetRunError(
-            f"The repository has a `{_PROJECT}`, where the folder for keys and states has to be.",
-            remedy=f"Remove {_PROJECT} from the repository.",
+            f"The repository has a `{PROJECT_LINK}`, where the folder for keys and states has to be.",
+            remedy=f"Remove {PROJECT_LINK} from the repository.",
         )
 
 

@@ -13,6 +13,7 @@ from stackyard.gitops.comment import MARK, CommentView, render_comment
 from stackyard.gitops.locks import TargetLocks
 from stackyard.gitops.masking import Mask
 from stackyard.gitops.model import Credentials, TargetState
+from stackyard.gitops.part_store import PullParts
 from stackyard.gitops.plan import fingerprint_of
 from stackyard.gitops.record import PullRecord, ShownTarget
 from stackyard.gitops.statuses import set_statuses
@@ -53,6 +54,11 @@ class PullWork:
     def locks(self) -> TargetLocks:
         """Which pull requests have targets before their merge."""
         return TargetLocks(self.context.store, self.pull.repository)
+
+    @property
+    def parts(self) -> PullParts:
+        """What jobs of a matrix planned of it."""
+        return PullParts(self.context.store, self.pull.repository, self.pull.number)
 
 
 async def save(work: PullWork, record: PullRecord) -> PullRecord:

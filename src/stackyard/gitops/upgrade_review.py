@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stackyard.gitops.context import GitopsContext
     from stackyard.gitops.model import Checkout
 
-__all__ = ["UpgradeReview", "UpgradeReviewError", "name_quarter", "review_upgrades"]
+__all__ = ["UpgradeReview", "UpgradeReviewError", "find_upgrades", "name_quarter", "review_upgrades"]
 
 _HEADINGS = ("stack", "provider or module", "version", "patch", "minor", "major")
 _MOST_ROWS = 200
@@ -57,25 +57,39 @@ def name_quarter(day: datetime.date) -> str:
     return f"{day.year}-Q{(day.month - 1) // 3 + 1}"
 
 
-async def review_upgrades(context: GitopsContext, checkout: Checkout, quarter: str) -> UpgradeReview:
-    """Look for newer versions on the base branch, and open, edit or close the issue of a quarter.
+async def find_upgrades(context: GitopsContext, checkout: Checkout) -> tuple[Mapping[str, Any], ...]:
+    """Return what `stack upgrade --json` says of each provider and module of the base branch.
 
     Args:
         context: What the work needs.
         checkout: The files of the base branch.
-        quarter: The quarter.
 
     Raises:
         UpgradeReviewError: The versions of the base branch cannot be read.
-        ForgeError: The forge does not take the issue.
     """
     # A verb of all stacks: it has no target, and gets what plans of all targets get.
     run = TargetRun(verb="stack", target="upgrade", credentials=Credentials.PLAN)
     answer = await run_verb(context, checkout, run)
     if answer.error:
         raise UpgradeReviewError(f"{answer.error.get('summary')}: {answer.error.get('detail')}")
-    rows = [row for row in answer.document["rows"] if row["patch"] or row["minor"] or row["major"]]
-    unknown = [row for row in answer.document["rows"] if row["problem"]]
+    return tuple(answer.document["rows"])
+
+
+async def review_upgrades(
+    context: GitopsContext, found: Sequence[Mapping[str, Any]], quarter: str
+) -> UpgradeReview:
+    """Open, edit or close the issue of a quarter about newer versions on the base branch.
+
+    Args:
+        context: What the work needs.
+        found: What there is, of `find_upgrades`.
+        quarter: The quarter.
+
+    Raises:
+        ForgeError: The forge does not take the issue.
+    """
+    rows = [row for row in found if row["patch"] or row["minor"] or row["major"]]
+    unknown = [row for row in found if row["problem"]]
     issue = await _tell(context, quarter, rows, unknown)
     return UpgradeReview(quarter=quarter, newer=len(rows), unknown=len(unknown), issue=issue)
 

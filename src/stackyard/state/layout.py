@@ -209,7 +209,7 @@ def gitops(repository: str, what: str, name: str) -> str:
 
     Args:
         repository: `owner/name`.
-        what: `pulls`, `leases`, `locks`, `queue`, `looks` or `drift`.
+        what: `pulls`, `parts`, `leases`, `locks`, `queue`, `looks` or `drift`.
         name: The number of a pull request, a target, or what is in the queue.
     """
     return f"gitops/{object_part(repository)}/{what}/{object_part(name)}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "open_context",
     "open_context_of",
+    "plan_result",
     "pull_document",
     "run_gitops_apply",
     "run_gitops_plan",
@@ -78,6 +79,11 @@ async def run_gitops_plan(session: Session, values: dict[str, Any]) -> Result:
     """Plan a pull request."""
     async with open_context(session, values) as context:
         plan = await plan_pull(context, values["number"], force=values["force"])
+    return plan_result(plan)
+
+
+def plan_result(plan: PullPlan) -> Result:
+    """Return what a plan of a pull request prints, and its exit status."""
     states = {one.state for one in plan.targets}
     status = ExitStatus.REFUSED if TargetState.REFUSED in states else ExitStatus.DONE
     if states & {TargetState.FAILED, TargetState.BLOCKED}:

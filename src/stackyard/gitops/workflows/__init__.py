@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from stackyard.gitops.workflows.files import Runner, WorkflowFile, make_workflows
+from stackyard.gitops.workflows.oidc import AwsRoles, read_roles
 
-__all__ = ["Runner", "WorkflowFile", "make_workflows"]
+__all__ = ["AwsRoles", "Runner", "WorkflowFile", "make_workflows", "read_roles"]

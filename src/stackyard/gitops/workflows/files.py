@@ -13,6 +13,8 @@ from stackyard.clients.forge.model import ForgeKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.gitops.workflows.oidc import AwsRoles
+
 __all__ = ["Runner", "WorkflowFile", "make_workflows"]
 
 # Nothing of these has a meaning in YAML, in a shell or in an expression.
@@ -75,42 +77,23 @@ class WorkflowFile:
     text: str
 
 
-def make_workflows(kind: ForgeKind, runner: Runner, *, branch: str = "main") -> tuple[WorkflowFile, ...]:
+def make_workflows(
+    kind: ForgeKind, runner: Runner, *, branch: str = "main", roles: AwsRoles | None = None
+) -> tuple[WorkflowFile, ...]:
     """Return the files for a forge.
 
     Args:
         kind: The forge.
         runner: Where the jobs run.
         branch: The base branch.
+        roles: The roles of AWS that jobs take with a token of the forge; None for no login there.
 
     Raises:
         UsageError: The branch cannot be in such a file.
     """
     if not _BRANCH.fullmatch(branch):
         raise UsageError(f"{branch!r} is not the name of a branch that such a file can have.")
-    return tuple(
-        WorkflowFile(path=path, text=_fill(_read(name), kind, runner, branch))
-        for name, path in _FILES[kind].items()
-    )
-
-
-def _read(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _fill(template: str, kind: ForgeKind, runner: Runner, branch: str) -> str:
-    """Return a template with its steps and names: `#[install]` is a line that steps take the place of."""
-    family = "gitlab" if kind is ForgeKind.GITLAB else "actions"
-    names = () if runner.label else ("install", "credentials", "secrets")
-    steps = {name: _read(f"{name}-{family}.txt") for name in names}
-    if kind is ForgeKind.GITLAB:
-        steps["place"] = _read("own-gitlab.txt" if runner.label else "hosted-gitlab.txt")
-
-    def place(found: re.Match[str]) -> str:
-        lines = steps.get(found["name"], "").splitlines()
-        return "".join(f"{found['indent']}{line}\n" if line else "\n" for line in lines)
-
-    text = _FRAME.sub(place, template)
+    steps = {**_list_steps(kind, runner), **_list_logins(kind, runner, roles)}
     values = {
         "RUNNER": _runs_on(kind, runner),
         "RELEASE": runner.release.rstrip("/"),
@@ -118,6 +101,54 @@ def _fill(template: str, kind: ForgeKind, runner: Runner, branch: str) -> str:
         "BRANCH": branch,
         "LABEL": runner.label,
     }
+    return tuple(
+        WorkflowFile(path=path, text=_fill(_read(name), steps, values)) for name, path in _FILES[kind].items()
+    )
+
+
+def _read(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _family(kind: ForgeKind) -> str:
+    return "gitlab" if kind is ForgeKind.GITLAB else "actions"
+
+
+def _list_steps(kind: ForgeKind, runner: Runner) -> dict[str, str]:
+    """Return by name the steps that every such file has there."""
+    names = () if runner.label else ("install", "credentials", "secrets")
+    steps = {name: _read(f"{name}-{_family(kind)}.txt") for name in names}
+    if kind is ForgeKind.GITLAB:
+        steps["place"] = _read("own-gitlab.txt" if runner.label else "hosted-gitlab.txt")
+    return steps
+
+
+def _list_logins(kind: ForgeKind, runner: Runner, roles: AwsRoles | None) -> dict[str, str]:
+    """Return by name the steps that log in to AWS."""
+    if roles is None:
+        return {}
+    family = _family(kind)
+    login = _read(f"oidc-{family}.txt")
+    steps = {
+        "idtoken": _read(f"idtoken-{family}.txt"),
+        "oidc": login.replace("@ROLE@", roles.plan),
+        "oidcapply": login.replace("@ROLE@", roles.apply),
+    }
+    if kind is ForgeKind.GITHUB:
+        steps["environment"] = _read("environment-actions.txt")
+    if not runner.label:
+        steps["oidcgive"] = _read(f"oidcgive-{family}.txt")
+    return steps
+
+
+def _fill(template: str, steps: Mapping[str, str], values: Mapping[str, str]) -> str:
+    """Return a template with its steps and names: `#[install]` is a line that steps take the place of."""
+
+    def place(found: re.Match[str]) -> str:
+        lines = steps.get(found["name"], "").splitlines()
+        return "".join(f"{found['indent']}{line}\n" if line else "\n" for line in lines)
+
+    text = _FRAME.sub(place, template)
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
     return text

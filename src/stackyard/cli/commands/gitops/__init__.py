@@ -47,6 +47,11 @@ _LATER = {
         name="status",
         help="Show what is known of pull request NUMBER: each target with its plan, and what became of it.",
     ),
+    "targets": LazyCommand(
+        module="stackyard.cli.commands.gitops.targets",
+        name="targets",
+        help="List the targets of pull request NUMBER that are to be planned, for jobs of a matrix.",
+    ),
 }
 
 

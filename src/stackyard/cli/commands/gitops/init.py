@@ -33,6 +33,12 @@ __all__ = ["init"]
     "--release", metavar="URL", help="Without --runner: where the release is that the jobs install."
 )
 @click.option("--sums", metavar="SHA256", help="With --release: the SHA-256 of its SHA256SUMS.")
+@click.option(
+    "--oidc",
+    metavar="aws=ROLE_ARN[,apply=ROLE_ARN]",
+    help="Log in to AWS with a token that the forge gives each job, and take this role there; applies may "
+    "have their own. GitHub and GitLab.",
+)
 @click.option("--branch", metavar="NAME", default="main", show_default=True, help="The base branch.")
 @click.option("--dir", "folder", metavar="DIR", default=".", help="The top of the repository.")
 @click.option("--force", is_flag=True, help="Replace files that are there and are different.")
@@ -49,10 +55,12 @@ def init(**values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.base import files  # lazy: the help needs none of it
     from stackyard.clients.forge.model import ForgeKind  # lazy: as above
-    from stackyard.gitops.workflows import Runner, make_workflows  # lazy: as above
+    from stackyard.gitops.workflows import Runner, make_workflows, read_roles  # lazy: as above
 
     runner = Runner(label=values["runner"] or "", release=values["release"] or "", sums=values["sums"] or "")
-    made = make_workflows(ForgeKind(values["forge"]), runner, branch=values["branch"])
+    kind = ForgeKind(values["forge"])
+    roles = None if values["oidc"] is None else read_roles(values["oidc"], kind)
+    made = make_workflows(kind, runner, branch=values["branch"], roles=roles)
     top = Path(values["folder"])
     written = [one for one in made if not _is_there(top, one, is_forced=values["force"])]
     for one in written:

@@ -18,6 +18,18 @@ __all__ = ["plan_pull"]
 
 @click.command("plan", cls=Command)
 @click.argument("number", type=click.IntRange(1))
+@click.option(
+    "--target",
+    "targets",
+    metavar="TARGET",
+    multiple=True,
+    help="Plan only this target, and leave the plan for a later run that shows it; repeatable.",
+)
+@click.option(
+    "--part",
+    metavar="K/N",
+    help="Divide the targets among N runs, plan those of run K, and leave the plans for a later run.",
+)
 @click.option("--force", is_flag=True, help="Plan targets again that have a plan that still fits.")
 @forge_options
 @pass_session
@@ -29,9 +41,17 @@ def plan_pull(session: Session, /, **values: Any) -> Result:
     target, and one named `stackyard` for all, which branch protection can require. A target whose plan still
     fits is not planned again.
 
+    With --target or --part, several runs plan targets of one pull request at the same time, as jobs of a CI.
+    They change nothing at the forge. A run without them then takes their plans, makes those that are missing,
+    and shows all.
+
     The rules are those of `gitops` in the stackyard.yaml of the base branch. The command exits with status 1
     if a target could not be planned, and with status 3 if the guard refuses one.
     """
-    from stackyard.cli.runs.gitops import run_gitops_plan  # lazy: the help needs none of it
+    if values["targets"] or values["part"] is not None:
+        from stackyard.cli.runs.gitops_matrix import run_gitops_some  # lazy: the help needs none of it
+
+        return session.run(run_gitops_some(session, values))
+    from stackyard.cli.runs.gitops import run_gitops_plan  # lazy: as above
 
     return session.run(run_gitops_plan(session, values))

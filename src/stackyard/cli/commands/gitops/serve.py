@@ -71,7 +71,9 @@ __all__ = ["serve"]
 )
 @pass_session
 def serve(session: Session, /, **values: Any) -> Result:
-    """Plan pull requests when they change, apply them when they are merged, and obey commands in comments.
+    """Plan pull requests when they change, and apply them when they are merged: a server.
+
+    It obeys commands in comments.
 
     Webhooks of the forge are answered at once and kept in the store until they are done, whatever is killed.
     STACKYARD_GITOPS_WEBHOOK_SECRET has the secret of the webhook; two of them, with a space between, while
