@@ -10,6 +10,7 @@ from tests.support.gitops_rig import open_gitops, stack, target_of
 
 from stackyard.clients.forge.failures import ForgeRefusedError
 from stackyard.clients.forge.model import MergeMethod
+from stackyard.gitops.matrix import Share, plan_some, select_targets
 from stackyard.gitops.model import TargetState
 
 pytestmark = [pytest.mark.tofu, pytest.mark.judges("gitea"), pytest.mark.timeout(300)]
@@ -30,6 +31,8 @@ async def test_a_branch_that_anybody_may_push_to_makes_no_rules_and_applies_noth
         number = int(made["number"])
         planned = await yard.plan(number)
         assert (planned.targets, "default branch" in planned.notes[0]) == ((), True)
+        assert await select_targets(yard.context, number) == ()
+        assert await plan_some(yard.context, number, Share(targets=frozenset({"stack:web"}))) is None
         # Gitea needs a moment before it can merge one that was only just opened.
         for left in reversed(range(20)):
             try:
