@@ -28,7 +28,7 @@ __all__ = ["PostgresQueue"]
 
 _BEAT_EVERY_S = 5.0
 _SILENT_S = 20.0
-# A new job is told of; that a lock became free on another machine is not.
+# Workers are notified of a new job, and not of a lock that became free on another machine.
 _LOOK_EVERY_S = 1.0
 _CONNECTIONS = 8
 _CONNECT_S = 10.0

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients.forge.answers import read_flag, read_number, read_text
 from stackyard.clients.forge.model import (
     ChangedFile,
-    Comment,
     CommitState,
     CommitStatus,
-    ForgeRepository,
-    Issue,
     Mergeability,
     Permission,
     PullRequest,
@@ -26,10 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PERMISSIONS",
     "read_changed_file",
-    "read_comment",
-    "read_issue",
     "read_pull",
-    "read_repository",
     "read_review",
     "read_status",
 ]
@@ -56,17 +50,6 @@ _STATES = {
 }
 
 
-def read_repository(document: Mapping[str, Any]) -> ForgeRepository:
-    """Return a repository."""
-    return ForgeRepository(
-        name=read_text(document, "full_name"),
-        default_branch=read_text(document, "default_branch"),
-        clone_url=read_text(document, "clone_url"),
-        url=read_text(document, "html_url"),
-        is_private=read_flag(document, "private"),
-    )
-
-
 def read_pull(document: Mapping[str, Any]) -> PullRequest:
     """Return a pull request."""
     state = PullState.OPEN if read_text(document, "state") == "open" else PullState.CLOSED
@@ -83,7 +66,7 @@ def read_pull(document: Mapping[str, Any]) -> PullRequest:
         base_branch=read_text(document, "base", "ref"),
         base=read_text(document, "base", "sha"),
         repository=read_text(document, "base", "repo", "full_name"),
-        merge_base=str(document.get("merge_base") or ""),
+        merge_base=read_text(document, "merge_base"),
         mergeable=_read_mergeable(document) if state is PullState.OPEN else Mergeability.UNKNOWN,
         merge_commit=read_text(document, "merge_commit_sha") if is_merged else "",
         merged_by=read_text(document, "merged_by", "login") if is_merged else "",
@@ -122,18 +105,6 @@ def read_review(document: Mapping[str, Any]) -> Review | None:
     )
 
 
-def read_comment(document: Mapping[str, Any]) -> Comment:
-    """Return a comment."""
-    return Comment(
-        id=read_number(document, "id"),
-        author=read_text(document, "user", "login"),
-        body=read_text(document, "body"),
-        url=read_text(document, "html_url"),
-        created_at=read_text(document, "created_at"),
-        updated_at=read_text(document, "updated_at"),
-    )
-
-
 def read_status(document: Mapping[str, Any]) -> CommitStatus:
     """Return a status; one in words that we do not know is an error."""
     return CommitStatus(
@@ -141,16 +112,4 @@ def read_status(document: Mapping[str, Any]) -> CommitStatus:
         state=_STATES.get(read_text(document, "status"), CommitState.ERROR),
         description=read_text(document, "description"),
         url=read_text(document, "target_url"),
-    )
-
-
-def read_issue(document: Mapping[str, Any]) -> Issue:
-    """Return an issue."""
-    return Issue(
-        number=read_number(document, "number"),
-        title=read_text(document, "title"),
-        body=read_text(document, "body"),
-        is_open=read_text(document, "state") == "open",
-        author=read_text(document, "user", "login"),
-        url=read_text(document, "html_url"),
     )

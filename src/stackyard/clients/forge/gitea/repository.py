@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stackyard.clients.forge.adapter import ForgeAdapter
 from stackyard.clients.forge.answers import read_text
-from stackyard.clients.forge.gitea.documents import read_repository
+from stackyard.clients.forge.common_documents import read_repository
 from stackyard.clients.forge.model import ForgeKind, ForgeLimits, ForgeRepository
 from stackyard.clients.forge.texts import quote
 

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients.forge.answers import read_flag, read_number, read_text
 from stackyard.clients.forge.model import (
     ChangedFile,
-    Comment,
     CommitState,
     CommitStatus,
-    ForgeRepository,
-    Issue,
     Mergeability,
     Permission,
     PullRequest,
@@ -27,15 +24,12 @@ __all__ = [
     "PERMISSIONS",
     "read_changed_file",
     "read_check",
-    "read_comment",
-    "read_issue",
     "read_pull",
-    "read_repository",
     "read_review",
     "read_status",
 ]
 
-# `maintain` is told as `write`, and `triage` as `read`.
+# GitHub reports `maintain` as `write`, and `triage` as `read`.
 PERMISSIONS = {
     "none": Permission.NONE,
     "read": Permission.READ,
@@ -51,17 +45,6 @@ _VERDICTS = {
 _STATES = {state.value: state for state in CommitState}
 # GitHub lets a change pass with each of these where the check is required.
 _GOOD_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
-
-
-def read_repository(document: Mapping[str, Any]) -> ForgeRepository:
-    """Return a repository."""
-    return ForgeRepository(
-        name=read_text(document, "full_name"),
-        default_branch=read_text(document, "default_branch"),
-        clone_url=read_text(document, "clone_url"),
-        url=read_text(document, "html_url"),
-        is_private=read_flag(document, "private"),
-    )
 
 
 def read_pull(document: Mapping[str, Any]) -> PullRequest:
@@ -119,18 +102,6 @@ def read_review(document: Mapping[str, Any]) -> Review | None:
     )
 
 
-def read_comment(document: Mapping[str, Any]) -> Comment:
-    """Return a comment."""
-    return Comment(
-        id=read_number(document, "id"),
-        author=read_text(document, "user", "login"),
-        body=read_text(document, "body"),
-        url=read_text(document, "html_url"),
-        created_at=read_text(document, "created_at"),
-        updated_at=read_text(document, "updated_at"),
-    )
-
-
 def read_status(document: Mapping[str, Any]) -> CommitStatus:
     """Return a status; one in words that we do not know is an error."""
     return CommitStatus(
@@ -149,17 +120,5 @@ def read_check(document: Mapping[str, Any]) -> CommitStatus:
         context=read_text(document, "name"),
         state=state if read_text(document, "status") == "completed" else CommitState.PENDING,
         description=read_text(document, "output", "title"),
-        url=read_text(document, "html_url"),
-    )
-
-
-def read_issue(document: Mapping[str, Any]) -> Issue:
-    """Return an issue."""
-    return Issue(
-        number=read_number(document, "number"),
-        title=read_text(document, "title"),
-        body=read_text(document, "body"),
-        is_open=read_text(document, "state") == "open",
-        author=read_text(document, "user", "login"),
         url=read_text(document, "html_url"),
     )

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.forge.answers import as_object
+from stackyard.clients.forge.common_documents import read_comment, read_issue
 from stackyard.clients.forge.failures import ForgeNotFoundError
-from stackyard.clients.forge.github.documents import (
-    read_check,
-    read_comment,
-    read_issue,
-    read_status,
-)
+from stackyard.clients.forge.github.documents import read_check, read_status
 from stackyard.clients.forge.github.repository import GithubRepository
 from stackyard.clients.forge.once import create_comment_once, create_issue_once
 from stackyard.clients.forge.texts import cut_text, quote

@@ -6,8 +6,8 @@ from typing import Any
 
 from stackyard.clients.forge.adapter import ForgeAdapter
 from stackyard.clients.forge.answers import as_object, read_text
+from stackyard.clients.forge.common_documents import read_repository
 from stackyard.clients.forge.failures import ForgeUnauthorizedError
-from stackyard.clients.forge.github.documents import read_repository
 from stackyard.clients.forge.model import ForgeKind, ForgeLimits, ForgeRepository
 from stackyard.clients.forge.texts import quote
 
